@@ -1,0 +1,184 @@
+import { z } from 'zod'
+import { ApprovalDecision, ContinueKind } from './continue.ts'
+import { ApiErrorBody } from './errors.ts'
+import { Count, Provider } from './ids.ts'
+import { TaskIntent } from './policy.ts'
+import { PlainMap, SealedMap } from './sealed.ts'
+import { MessageRole } from './session.ts'
+import { Usage } from './usage.ts'
+
+export const IntentSource = z.enum(['explicit', 'inferred']).meta({ id: 'IntentSource' })
+export type IntentSource = z.infer<typeof IntentSource>
+
+export const Confidence = z.enum(['low', 'medium', 'high']).meta({ id: 'Confidence' })
+export type Confidence = z.infer<typeof Confidence>
+
+/** How the step was classified (EC 7). `matched_rule` is the index in the policy as sent. */
+export const Classification = z
+  .object({
+    intent: TaskIntent,
+    source: IntentSource,
+    reason: z.string(),
+    matched_rule: Count.nullable().optional(),
+    confidence: Confidence.nullable().optional(),
+  })
+  .meta({ id: 'Classification' })
+export type Classification = z.infer<typeof Classification>
+
+/** The route of a completed turn (EC 4): `task_type`, and no reason. */
+export const RoutingOutcome = z
+  .object({
+    task_type: TaskIntent,
+    provider: Provider,
+    model: z.string(),
+    matched_rule: z.string().nullable().optional(),
+    fallback_used: z.boolean(),
+    override_used: z.boolean(),
+  })
+  .meta({ id: 'RoutingOutcome' })
+export type RoutingOutcome = z.infer<typeof RoutingOutcome>
+
+/** The route of a preview (EC 4): `intent`, and the reason. */
+export const RoutingDecision = z
+  .object({
+    intent: TaskIntent,
+    provider: Provider,
+    model: z.string(),
+    matched_rule: z.string().nullable().optional(),
+    fallback_used: z.boolean(),
+    override_used: z.boolean(),
+    reason: z.string(),
+  })
+  .meta({ id: 'RoutingDecision' })
+export type RoutingDecision = z.infer<typeof RoutingDecision>
+
+/** Display labels only; clients must not parse them (EC 10.4). */
+export const ContextOutcome = z
+  .object({ included: z.array(z.string()), excluded: z.array(z.string()) })
+  .meta({ id: 'ContextOutcome' })
+export type ContextOutcome = z.infer<typeof ContextOutcome>
+
+export const Message = z
+  .object({
+    role: MessageRole,
+    content: z.string(),
+    provider: Provider.nullable().optional(),
+    model: z.string().nullable().optional(),
+  })
+  .meta({ id: 'Message' })
+export type Message = z.infer<typeof Message>
+
+export const ToolApproval = z.enum(['allow', 'ask']).meta({ id: 'ToolApproval' })
+export type ToolApproval = z.infer<typeof ToolApproval>
+
+/**
+ * One call for the client to run. `decision` and `driver_epoch` are our additions: a decision that a device has
+ * already taken, and the epoch that a result may carry back (D05).
+ */
+export const ToolRequest = z
+  .object({
+    call_id: z.string(),
+    name: z.string(),
+    arguments: z.record(z.string(), z.unknown()).nullable(),
+    requires_approval: ToolApproval,
+    decision: ApprovalDecision.optional(),
+    driver_epoch: Count.optional(),
+  })
+  .meta({ id: 'ToolRequest' })
+export type ToolRequest = z.infer<typeof ToolRequest>
+
+export const ApprovalKind = z.enum(['remote_disclosure', 'cost_limit', 'plan']).meta({ id: 'ApprovalKind' })
+export type ApprovalKind = z.infer<typeof ApprovalKind>
+
+/** A decision with no tool behind it ("Approvals", EC 13). */
+export const PendingApproval = z
+  .object({
+    approval_id: z.string(),
+    kind: ApprovalKind,
+    detail: z.record(z.string(), z.unknown()).nullable(),
+  })
+  .meta({ id: 'PendingApproval' })
+export type PendingApproval = z.infer<typeof PendingApproval>
+
+export const CompletedTurn = z
+  .object({
+    message: Message,
+    classification: Classification,
+    routing: RoutingOutcome,
+    context: ContextOutcome,
+    usage: Usage,
+    to_encrypt: PlainMap.optional(),
+    trace_id: z.string(),
+  })
+  .meta({ id: 'CompletedTurn' })
+export type CompletedTurn = z.infer<typeof CompletedTurn>
+
+const outcomes = {
+  completed: { status: z.literal('completed'), data: CompletedTurn },
+  awaiting_tool: {
+    status: z.literal('awaiting_tool'),
+    data: z.object({
+      tool_requests: z.array(ToolRequest),
+      to_encrypt: PlainMap.optional(),
+      trace_id: z.string(),
+    }),
+  },
+  awaiting_approval: {
+    status: z.literal('awaiting_approval'),
+    data: z.object({ approval: PendingApproval, to_encrypt: PlainMap.optional(), trace_id: z.string() }),
+  },
+  awaiting_decrypt: {
+    status: z.literal('awaiting_decrypt'),
+    data: z.object({ to_decrypt: SealedMap, to_encrypt: PlainMap.optional(), trace_id: z.string() }),
+  },
+  awaiting_encrypt: {
+    status: z.literal('awaiting_encrypt'),
+    data: z.object({ to_encrypt: PlainMap, trace_id: z.string() }),
+  },
+  idle: { status: z.literal('idle'), data: z.object({ trace_id: z.string() }) },
+  error: { status: z.literal('error'), data: z.object({ error: ApiErrorBody }) },
+} as const
+
+/** What a turn came to: `status` names it, `data` carries it ("Response: completion or continuation"). */
+export const TurnOutcome = z
+  .discriminatedUnion('status', [
+    z.object(outcomes.completed),
+    z.object(outcomes.awaiting_tool),
+    z.object(outcomes.awaiting_approval),
+    z.object(outcomes.awaiting_decrypt),
+    z.object(outcomes.awaiting_encrypt),
+    z.object(outcomes.idle),
+    z.object(outcomes.error),
+  ])
+  .meta({ id: 'TurnOutcome' })
+export type TurnOutcome = z.infer<typeof TurnOutcome>
+
+const next = { allowed_continuations: z.array(ContinueKind).optional() }
+
+/** An outcome with the messages that the client may send next; the list is left out when empty (EC 5.5). */
+export const TurnResponse = z
+  .discriminatedUnion('status', [
+    z.object({ ...outcomes.completed, ...next }),
+    z.object({ ...outcomes.awaiting_tool, ...next }),
+    z.object({ ...outcomes.awaiting_approval, ...next }),
+    z.object({ ...outcomes.awaiting_decrypt, ...next }),
+    z.object({ ...outcomes.awaiting_encrypt, ...next }),
+    z.object({ ...outcomes.idle, ...next }),
+    z.object({ ...outcomes.error, ...next }),
+  ])
+  .meta({ id: 'TurnResponse' })
+export type TurnResponse = z.infer<typeof TurnResponse>
+
+/** A turn that is being served, as `GET /sessions/{id}/run` shows it (D19). */
+export const RunningTurn = z
+  .object({
+    status: z.literal('running'),
+    data: z.object({ trace_id: z.string() }),
+    allowed_continuations: z.array(ContinueKind),
+  })
+  .meta({ id: 'RunningTurn' })
+export type RunningTurn = z.infer<typeof RunningTurn>
+
+/** `GET /sessions/{id}/run` (D19): the current envelope, or that a turn is being served. */
+export const RunResponse = z.union([TurnResponse, RunningTurn]).meta({ id: 'RunResponse' })
+export type RunResponse = z.infer<typeof RunResponse>

@@ -1,0 +1,5 @@
+/** The outcome of an operation that is expected to fail sometimes: a value, never a throw. */
+export type Result<T, E> = { ok: true; value: T } | { ok: false; error: E }
+
+export const ok = <T>(value: T): { ok: true; value: T } => ({ ok: true, value })
+export const err = <E>(error: E): { ok: false; error: E } => ({ ok: false, error })
