@@ -1,0 +1,54 @@
+import type { ModelRequest } from '../core/prompt.ts'
+import type { Provider } from '../protocol/execution/ids.ts'
+import type { ModelDescriptor, ProviderDescriptor, ProviderErrorCategory } from '../protocol/execution/models.ts'
+import type { Result } from '../protocol/result.ts'
+import type { Egress } from './egress.ts'
+
+/** A provider's failure as data. `message` is fit for a client: no credential, no prompt, no response body. */
+export type ProviderFailure = { category: ProviderErrorCategory; message: string; retryAfterMs?: number }
+
+/** Token counts as a provider reports them. An absent counter is unknown (U43). */
+export type ReportedUsage = {
+  inputTokens?: number
+  outputTokens?: number
+  cachedTokens?: number
+  reasoningTokens?: number
+}
+
+/** `length`: cut at the output limit. `refused`: the provider's filter stopped it (U42). */
+export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'refused' | 'other'
+
+/**
+ * What an invocation yields, in order. It ends with exactly one `finished` or `failed` and nothing after it; `usage`
+ * comes at most once, before the end. A `tool_call` is whole: its arguments are parsed; text that is no JSON object
+ * is kept in `malformedArguments` and `arguments` is empty.
+ */
+export type ModelEvent =
+  | { type: 'text_delta'; delta: string }
+  | { type: 'reasoning_delta'; delta: string }
+  | {
+      type: 'tool_call'
+      /** The provider's own id; absent for dialects that have none. */
+      providerCallId?: string
+      name: string
+      arguments: Record<string, unknown>
+      malformedArguments?: string
+      opaque?: Record<string, unknown>
+    }
+  | { type: 'usage'; usage: ReportedUsage }
+  | { type: 'finished'; reason: FinishReason }
+  | { type: 'failed'; failure: ProviderFailure }
+
+/** What one call may use: the key for this call only, the way out, and the signal that ends it. */
+export type CallContext = { credential?: string; egress: Egress; signal: AbortSignal }
+
+/** One configured provider. Adapters never throw for what a provider does, only for broken invariants. */
+export interface ModelProvider {
+  readonly descriptor: ProviderDescriptor
+  /** Descriptors of the models named, or of all when `names` is absent. A name that is not offered is left out. */
+  listModels(context: CallContext, names?: readonly string[]): Promise<Result<ModelDescriptor[], ProviderFailure>>
+  /** Runs one completion. Aborting `context.signal` closes the upstream connection; the iteration then just ends with `failed`. */
+  invoke(request: ModelRequest, context: CallContext): AsyncIterable<ModelEvent>
+}
+
+export type ProviderMap = ReadonlyMap<Provider, ModelProvider>
