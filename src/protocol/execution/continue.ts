@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Count } from './ids.ts'
+import { nullAsAbsent, withDefault } from './request-fields.ts'
 import { EncryptedPayload, PlainMap, SealedMap } from './sealed.ts'
 
 export const ContinueKind = z
@@ -15,9 +16,11 @@ export const ToolResult = z
   .object({
     call_id: z.string(),
     content: z.string(),
-    is_error: z.boolean().default(false),
+    is_error: withDefault(z.boolean(), false),
     decision: ApprovalDecision.nullish(),
-    driver_epoch: Count.optional(),
+    driver_epoch: nullAsAbsent(Count).describe(
+      'The epoch that came with the call. A result of an older driver is refused; without it the result is accepted.',
+    ),
   })
   .meta({ id: 'ToolResult' })
 export type ToolResult = z.infer<typeof ToolResult>
@@ -37,15 +40,15 @@ export const ContinueRequest = z
   .discriminatedUnion('type', [
     z.object({
       type: z.literal('tool_results'),
-      data: z.object({ results: z.array(ToolResult), encrypted: SealedMap.optional() }),
+      data: z.object({ results: z.array(ToolResult), encrypted: nullAsAbsent(SealedMap) }),
     }),
     z.object({
       type: z.literal('approval_decisions'),
-      data: z.object({ decisions: z.array(ApprovalDecisionEntry), encrypted: SealedMap.optional() }),
+      data: z.object({ decisions: z.array(ApprovalDecisionEntry), encrypted: nullAsAbsent(SealedMap) }),
     }),
     z.object({
       type: z.literal('decrypted'),
-      data: z.object({ plaintext: PlainMap, encrypted: SealedMap.optional() }),
+      data: z.object({ plaintext: PlainMap, encrypted: nullAsAbsent(SealedMap) }),
     }),
     z.object({ type: z.literal('sealed'), data: z.object({ encrypted: SealedMap }) }),
     z.object({ type: z.literal('inject'), data: z.object({ messages: z.array(UserMessage).min(1) }) }),

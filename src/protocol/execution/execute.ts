@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ModelReference } from './ids.ts'
 import { ExecutePolicy, PermissionMode, TaskIntent } from './policy.ts'
+import { nullAsAbsent, withDefault } from './request-fields.ts'
 
 export const TaskInput = z
   .object({ text: z.string(), command: TaskIntent.nullish(), explicit_model: ModelReference.nullish() })
@@ -45,10 +46,10 @@ export type Skill = z.infer<typeof Skill>
 export const DeclaredTool = z
   .object({
     name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/),
-    description: z.string().max(4096).default(''),
+    description: withDefault(z.string().max(4096), ''),
     parameters: z.record(z.string(), z.unknown()),
-    permission: PermissionMode.optional(),
-    changes_files: z.boolean().default(false),
+    permission: nullAsAbsent(PermissionMode),
+    changes_files: withDefault(z.boolean(), false),
   })
   .meta({ id: 'DeclaredTool' })
 export type DeclaredTool = z.infer<typeof DeclaredTool>
@@ -59,7 +60,9 @@ export const Attachments = z
     instructions: z.array(ContextInstruction),
     invoked_skills: z.array(Skill).default([]),
     available_skills: z.array(Skill).default([]),
-    tools: z.array(DeclaredTool).max(128).optional(),
+    tools: nullAsAbsent(z.array(DeclaredTool).max(128)).describe(
+      'Tools that this client can run besides the four of the contract.',
+    ),
   })
   .meta({ id: 'Attachments' })
 export type Attachments = z.infer<typeof Attachments>

@@ -8,7 +8,10 @@ export type SessionId = z.infer<typeof SessionId>
 
 /** A path parameter: any spelling of a UUID is accepted and normalised (EC 1). */
 export function parseSessionId(text: string): SessionId | null {
-  const hex = text.toLowerCase().replace(/^urn:uuid:/, '').replace(/[{}-]/g, '')
+  const hex = text
+    .toLowerCase()
+    .replace(/^urn:uuid:/, '')
+    .replace(/[{}-]/g, '')
   if (!/^[0-9a-f]{32}$/.test(hex)) return null
   const dashed = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
   const parsed = SessionId.safeParse(dashed)
@@ -64,7 +67,8 @@ export const ModelReference = z
     return slash < 0 ? text : text.slice(0, slash).toLowerCase() + text.slice(slash)
   })
   .regex(new RegExp(`^(${BUILT_IN_PROVIDERS.join('|')}|openai-compat:[a-z0-9_-]+)/.+$`, 's'))
-  .meta({ id: 'ModelReference' })
+  // Published as what is accepted: the expression above sees the provider part only after lower-casing.
+  .meta({ id: 'ModelReference', pattern: '^[A-Za-z0-9:_-]+/[\\s\\S]+$' })
 export type ModelReference = z.infer<typeof ModelReference>
 
 /** Splits a parsed reference into its canonical provider and its model name. */

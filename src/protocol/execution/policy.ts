@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Count, Decimal, ModelReference } from './ids.ts'
 import { ModelCapabilities } from './models.ts'
+import { nullAsAbsent, withDefault } from './request-fields.ts'
 
 export const TaskIntent = z
   .enum(['chat', 'plan', 'edit', 'review', 'summarize', 'prompt', 'skill'])
@@ -20,7 +21,7 @@ export const DEFAULT_PRIORITY = 1000
 export const ClassificationRule = z
   .object({
     intent: TaskIntent,
-    priority: Count.default(DEFAULT_PRIORITY),
+    priority: withDefault(Count, DEFAULT_PRIORITY),
     keywords: z.array(z.string()).default([]),
     requires_any_context: z.array(z.string()).default([]),
   })
@@ -28,28 +29,28 @@ export const ClassificationRule = z
 export type ClassificationRule = z.infer<typeof ClassificationRule>
 
 export const ClassificationConfig = z
-  .object({ default_intent: TaskIntent.default('chat'), rules: z.array(ClassificationRule).default([]) })
+  .object({ default_intent: withDefault(TaskIntent, 'chat'), rules: z.array(ClassificationRule).default([]) })
   .meta({ id: 'ClassificationConfig' })
 export type ClassificationConfig = z.infer<typeof ClassificationConfig>
 
 /** Permissions by tool name or by the documented group keys (EC 12.2). */
 export const ToolsConfig = z
-  .object({ permissions: z.record(z.string(), PermissionMode).default({}) })
+  .object({ permissions: withDefault(z.record(z.string(), PermissionMode), {}) })
   .meta({ id: 'ToolsConfig' })
 export type ToolsConfig = z.infer<typeof ToolsConfig>
 
 export const RoutingRule = z
   .object({
     name: z.string(),
-    priority: Count.default(DEFAULT_PRIORITY),
-    effort: Effort.default('medium'),
+    priority: withDefault(Count, DEFAULT_PRIORITY),
+    effort: withDefault(Effort, 'medium'),
     intent: TaskIntent.nullish(),
     paths: z.array(z.string()).default([]),
-    local_only: z.boolean().default(false),
+    local_only: withDefault(z.boolean(), false),
     requires_capabilities: ModelCapabilities.nullish(),
     model: ModelReference,
     fallbacks: z.array(ModelReference).default([]),
-    required_permissions: ToolsConfig.optional(),
+    required_permissions: nullAsAbsent(ToolsConfig),
     cost_limit: Decimal.nullish(),
   })
   .meta({ id: 'RoutingRule' })
@@ -76,8 +77,8 @@ export type LocalPrivacy = z.infer<typeof LocalPrivacy>
 export const PrivacyPolicy = z
   .object({
     restricted_paths: z.array(z.string()).default([]),
-    remote: RemotePrivacy.optional(),
-    local: LocalPrivacy.optional(),
+    remote: nullAsAbsent(RemotePrivacy),
+    local: nullAsAbsent(LocalPrivacy),
   })
   .meta({ id: 'PrivacyPolicy' })
 export type PrivacyPolicy = z.infer<typeof PrivacyPolicy>

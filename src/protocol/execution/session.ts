@@ -32,7 +32,7 @@ export const SessionMessageDetail = z
     content: MessageContent,
     provider: Provider.nullable().optional(),
     model: z.string().nullable().optional(),
-    interrupted: z.boolean().optional(),
+    interrupted: z.boolean().optional().describe('The message was cut short; what is here is all there is.'),
   })
   .meta({ id: 'SessionMessageDetail' })
 export type SessionMessageDetail = z.infer<typeof SessionMessageDetail>
@@ -64,10 +64,14 @@ export const UpdateSessionRequest = z
   .meta({ id: 'UpdateSessionRequest' })
 export type UpdateSessionRequest = z.infer<typeof UpdateSessionRequest>
 
-export const CreateSessionResponse = z.object({ session: SessionSummary }).meta({ id: 'CreateSessionResponse' })
+export const CreateSessionResponse = z
+  .object({ session: SessionSummary })
+  .meta({ id: 'CreateSessionResponse' })
 export type CreateSessionResponse = z.infer<typeof CreateSessionResponse>
 
-export const UpdateSessionResponse = z.object({ session: SessionSummary }).meta({ id: 'UpdateSessionResponse' })
+export const UpdateSessionResponse = z
+  .object({ session: SessionSummary })
+  .meta({ id: 'UpdateSessionResponse' })
 export type UpdateSessionResponse = z.infer<typeof UpdateSessionResponse>
 
 export const GetSessionResponse = z.object({ session: SessionDetail }).meta({ id: 'GetSessionResponse' })

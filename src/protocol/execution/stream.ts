@@ -1,8 +1,10 @@
 import { z } from 'zod'
-import { TurnResponse, ToolApproval } from './turn.ts'
+import { ToolApproval, TurnResponse } from './turn.ts'
 import { Usage } from './usage.ts'
 
-const turnEnds = TurnResponse.options.map((option) => option.extend({ type: z.literal('turn_end') }))
+const turnEnds = TurnResponse.options.map((option) =>
+  z.object({ type: z.literal('turn_end'), ...option.shape }),
+)
 
 /** One server-sent event of a turn ("Streaming", EC 18). A stream ends with exactly one `turn_end`. */
 export const TurnEvent = z

@@ -7,7 +7,15 @@ import { MessageRole } from './session.ts'
 import { Classification } from './turn.ts'
 
 export const TraceEventType = z
-  .enum(['message', 'classification', 'routing_decision', 'context_selection', 'tool_call', 'approval', 'cost'])
+  .enum([
+    'message',
+    'classification',
+    'routing_decision',
+    'context_selection',
+    'tool_call',
+    'approval',
+    'cost',
+  ])
   .meta({ id: 'TraceEventType' })
 export type TraceEventType = z.infer<typeof TraceEventType>
 
@@ -32,7 +40,12 @@ export const RoutingDecisionPayload = z
   .meta({ id: 'RoutingDecisionPayload' })
 
 export const ContextSelectionPayload = z
-  .object({ path: z.string().nullable().optional(), kind: z.string(), included: z.boolean(), reason: z.string() })
+  .object({
+    path: z.string().nullable().optional(),
+    kind: z.string(),
+    included: z.boolean(),
+    reason: z.string(),
+  })
   .meta({ id: 'ContextSelectionPayload' })
 
 export const ToolCallPayload = z

@@ -81,8 +81,10 @@ export const ToolRequest = z
     name: z.string(),
     arguments: z.record(z.string(), z.unknown()).nullable(),
     requires_approval: ToolApproval,
-    decision: ApprovalDecision.optional(),
-    driver_epoch: Count.optional(),
+    decision: ApprovalDecision.optional().describe('What a device has already decided about this call.'),
+    driver_epoch: Count.optional().describe(
+      'May be sent back with the result, which fences out an older driver.',
+    ),
   })
   .meta({ id: 'ToolRequest' })
 export type ToolRequest = z.infer<typeof ToolRequest>

@@ -1,0 +1,148 @@
+import { type Candidate, collapseDoubles, makeCandidate, recency, SCORE } from './context.ts'
+import { diffPaths, normalisePath } from './paths.ts'
+import type { PrivacyGuard } from './privacy.ts'
+import { firstLine } from './tools.ts'
+import type { TranscriptMessage } from './transcript.ts'
+import type { TurnView } from './turn-view.ts'
+
+/** Tests of a path as the client sent it. */
+export type PathTests = {
+  guard: PrivacyGuard
+  isReferenced(path: string): boolean
+  inFocus(path: string): boolean
+}
+
+/** The text of a message with its calls and results: what it costs in a prompt. */
+export function messageCost({ text, calls }: TranscriptMessage): string {
+  return [
+    text,
+    ...calls.map((call) => `${call.name}${JSON.stringify(call.arguments)}${call.result ?? ''}`),
+  ].join('\n')
+}
+
+/**
+ * Splits the current run: `fixed` is always in the prompt (what the user said, and the newest round of tool calls,
+ * which the model is about to answer); the older rounds may be dropped. A call and its result stay together.
+ */
+export function runUnits({ transcript, runId }: TurnView): {
+  fixed: { message: TranscriptMessage; content: string }[]
+  droppable: TranscriptMessage[]
+} {
+  const current = transcript.filter((message) => message.runId === runId)
+  const newest = current.at(-1)
+  const fixed: { message: TranscriptMessage; content: string }[] = []
+  const droppable: TranscriptMessage[] = []
+  for (const message of current) {
+    if (message.role === 'user' || message === newest) fixed.push({ message, content: messageCost(message) })
+    else droppable.push(message)
+  }
+  return { fixed, droppable }
+}
+
+/** Every candidate of a turn with its rank and its locality (EC 10.1, EC 9). The router ranks what it holds and looks nowhere else. */
+export function gatherCandidates(view: TurnView, { guard, isReferenced, inFocus }: PathTests): Candidate[] {
+  const { attachments, workspace } = view.runInput
+  const candidates: Candidate[] = []
+  for (const [index, file] of attachments.files.entries()) {
+    const focus = isReferenced(file.path) || inFocus(file.path)
+    candidates.push(
+      makeCandidate({
+        key: `file:${index}`,
+        kind: 'file',
+        label: file.path,
+        path: normalisePath(file.path, workspace.root),
+        content: file.content,
+        required: file.required || focus,
+        constrained: guard.isConstrained(file.path),
+        score: SCORE.attached + (focus ? SCORE.focus : 0),
+      }),
+    )
+  }
+  for (const [index, instruction] of attachments.instructions.entries()) {
+    candidates.push(
+      makeCandidate({
+        key: `instruction:${index}`,
+        kind: 'instruction',
+        label: instruction.source,
+        content: instruction.content,
+        required: true,
+        constrained: guard.isConstrained(instruction.source),
+        score: SCORE.attached,
+      }),
+    )
+  }
+  for (const [index, skill] of attachments.invoked_skills.entries()) {
+    candidates.push(
+      makeCandidate({
+        key: `invoked_skill:${index}`,
+        kind: 'skill',
+        label: `skill ${skill.name}`,
+        content: skill.content,
+        required: true,
+        constrained: false,
+        score: SCORE.attached,
+      }),
+    )
+  }
+  if (workspace.git_diff) {
+    candidates.push(
+      makeCandidate({
+        key: 'git_diff',
+        kind: 'git_diff',
+        label: 'current git diff',
+        content: workspace.git_diff,
+        required: false,
+        constrained: diffPaths(workspace.git_diff).some((path) => guard.isConstrained(path)),
+        score: SCORE.diff,
+      }),
+    )
+  }
+  candidates.push(...historyCandidates(view, guard))
+  for (const [index, fact] of view.memories.entries()) {
+    candidates.push(
+      makeCandidate({
+        key: `memory:${index}`,
+        kind: 'memory',
+        label: fact.key === undefined ? `${fact.scope} memory` : `memory ${fact.key}`,
+        content: fact.key === undefined ? fact.content : `${fact.key}: ${fact.content}`,
+        required: false,
+        constrained: false,
+        score: SCORE.memory,
+      }),
+    )
+  }
+  for (const [index, skill] of attachments.available_skills.entries()) {
+    candidates.push(
+      makeCandidate({
+        key: `available_skill:${index}`,
+        kind: 'skill',
+        label: `skill ${skill.name}`,
+        content: `${skill.name}: ${firstLine(skill.content)}`,
+        required: false,
+        constrained: false,
+        score: SCORE.availableSkill,
+      }),
+    )
+  }
+  return collapseDoubles(candidates)
+}
+
+/** Earlier runs and the older rounds of this one. A round that touched a constrained path is constrained itself. */
+function historyCandidates(view: TurnView, guard: PrivacyGuard): Candidate[] {
+  const { droppable } = runUnits(view)
+  const messages = [...view.transcript.filter(({ runId }) => runId !== view.runId), ...droppable]
+  return messages.map((message, index) =>
+    makeCandidate({
+      key: `message:${message.seq}`,
+      kind: 'message',
+      label: `${message.role} message`,
+      content: messageCost(message),
+      required: false,
+      constrained: message.calls.some(
+        ({ arguments: { path } }) => typeof path === 'string' && guard.isConstrained(path),
+      ),
+      score:
+        SCORE.history + recency(index, messages.length) + (message.runId === view.runId ? SCORE.focus : 0),
+    }),
+  )
+}

@@ -1,0 +1,111 @@
+import type { ContextOutcome } from '../protocol/execution/turn.ts'
+import { estimateTokens } from './tokens.ts'
+
+export type CandidateKind = 'file' | 'instruction' | 'skill' | 'git_diff' | 'message' | 'memory'
+
+/** One piece of context that may go into a prompt. */
+export type Candidate = {
+  /** Where the content is found again; unique within a turn. */
+  key: string
+  kind: CandidateKind
+  /** What reports show; never content. */
+  label: string
+  path?: string
+  content: string
+  required: boolean
+  /** May only be shown to local models (EC 9). */
+  constrained: boolean
+  score: number
+  tokens: number
+}
+
+export type Verdict = { candidate: Candidate; included: boolean; reason: string }
+
+/** Base scores by source: what is kept first when the window is short (EC 10.1). */
+export const SCORE = {
+  attached: 5000,
+  diff: 4000,
+  history: 3000,
+  memory: 2000,
+  availableSkill: 1000,
+  focus: 500,
+} as const
+/** How much the newest history message gains over the oldest (EC 10.1). */
+const RECENCY_SPAN = 499
+
+export const recency = (index: number, count: number): number =>
+  count <= 1 ? 0 : Math.floor((index * RECENCY_SPAN) / (count - 1))
+
+export function makeCandidate(fields: Omit<Candidate, 'tokens'>): Candidate {
+  return { ...fields, tokens: estimateTokens(fields.content) }
+}
+
+/** Collapses doubles: same path, or without a path same content. The required or higher-scored copy stays, in the first one's place (EC 10.1). */
+export function collapseDoubles(candidates: readonly Candidate[]): Candidate[] {
+  const kept = new Map<string, Candidate>()
+  for (const candidate of candidates) {
+    const key =
+      candidate.kind === 'message'
+        ? candidate.key
+        : candidate.path === undefined
+          ? `content:${candidate.kind}:${candidate.content}`
+          : `path:${candidate.path}`
+    const known = kept.get(key)
+    if (!known) kept.set(key, candidate)
+    else {
+      const better =
+        candidate.required !== known.required ? candidate.required : candidate.score > known.score
+      const winner = better ? candidate : known
+      kept.set(key, { ...winner, constrained: candidate.constrained || known.constrained })
+    }
+  }
+  return [...kept.values()]
+}
+
+/**
+ * Decides what goes in. Required candidates always do; on a remote model discardable constrained ones never; the rest
+ * in descending score as long as each fits (first-fit, EC 10.3).
+ */
+export function selectContext(
+  candidates: readonly Candidate[],
+  { budgetTokens, local }: { budgetTokens: number; local: boolean },
+): Verdict[] {
+  let left = budgetTokens - candidates.reduce((sum, { required, tokens }) => sum + (required ? tokens : 0), 0)
+  const verdicts = new Map<string, Verdict>()
+  for (const candidate of candidates) {
+    if (candidate.required) verdicts.set(candidate.key, { candidate, included: true, reason: 'required' })
+    else if (candidate.constrained && !local) {
+      verdicts.set(candidate.key, { candidate, included: false, reason: 'only local models may see it' })
+    }
+  }
+  const discardable = candidates
+    .filter(({ key }) => !verdicts.has(key))
+    .map((candidate, index) => ({ candidate, index }))
+    .sort((a, b) => b.candidate.score - a.candidate.score || a.index - b.index)
+  for (const { candidate } of discardable) {
+    const included = candidate.tokens <= left
+    if (included) left -= candidate.tokens
+    verdicts.set(candidate.key, {
+      candidate,
+      included,
+      reason: included ? 'relevant and fits the window' : 'does not fit the window',
+    })
+  }
+  return candidates.flatMap(({ key }) => verdicts.get(key) ?? [])
+}
+
+/** The labels of what went in and what did not; history is one label with a count (EC 10.4). */
+export function contextOutcome(verdicts: readonly Verdict[], olderMessages: number): ContextOutcome {
+  const labels = (included: boolean, extra: number) => {
+    const some = verdicts.filter((verdict) => verdict.included === included)
+    const history = some.filter(({ candidate }) => candidate.kind === 'message').length + extra
+    return [
+      ...some.filter(({ candidate }) => candidate.kind !== 'message').map(({ candidate }) => candidate.label),
+      ...(history > 0 ? [history === 1 ? '1 earlier message' : `${history} earlier messages`] : []),
+    ]
+  }
+  return { included: labels(true, 0), excluded: labels(false, olderMessages) }
+}
+
+/** A block of a prompt with its heading. */
+export const contextBlock = (heading: string, content: string): string => `# ${heading}\n${content}`

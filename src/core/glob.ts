@@ -1,0 +1,226 @@
+/**
+ * Path globs with the contract's meaning (EC 8.2): whole-path, case-sensitive; `*` and `?` cross `/`; `**` is special
+ * only as a whole component; `[a-z]`, `[!a-z]`, `{x,y}` and `\` escapes. Matching simulates the pattern as an
+ * automaton, so its time is bounded by pattern length × path length whatever the pattern (D17).
+ */
+
+/** Longer patterns are invalid (D17): no honest path pattern needs more. */
+export const MAX_GLOB_CHARS = 256
+/** More wildcards are invalid (D17). */
+export const MAX_GLOB_WILDCARDS = 16
+/** Braces multiply; more alternatives than this are invalid. */
+const MAX_ALTERNATIVES = 64
+
+type Part =
+  | { k: 'char'; char: string }
+  | { k: 'one' }
+  | { k: 'class'; negated: boolean; ranges: [string, string][] }
+  /** Any run of characters. */
+  | { k: 'star' }
+  /** Nothing, or any run of characters that ends in a slash. */
+  | { k: 'dirs' }
+
+type Sequence = { parts: Part[]; prefix: string; suffix: string; literal: boolean }
+
+export type Glob = { matches(path: string): boolean }
+
+/** Compiles a pattern, or says why it is invalid. */
+export function compileGlob(pattern: string): { glob: Glob } | { invalid: string } {
+  const chars = Array.from(pattern)
+  if (chars.length > MAX_GLOB_CHARS) return { invalid: `longer than ${MAX_GLOB_CHARS} characters` }
+  try {
+    if (countWildcards(chars) > MAX_GLOB_WILDCARDS)
+      return { invalid: `more than ${MAX_GLOB_WILDCARDS} wildcards` }
+    const sequences = expandBraces(chars).map(parseSequence)
+    return { glob: { matches: (path) => sequences.some((sequence) => matchSequence(sequence, path)) } }
+  } catch (error) {
+    if (error instanceof InvalidGlob) return { invalid: error.message }
+    throw error
+  }
+}
+
+class InvalidGlob extends Error {}
+
+function countWildcards(chars: string[]): number {
+  let count = 0
+  for (let i = 0; i < chars.length; i++) {
+    const char = chars[i]
+    if (char === '\\') i++
+    else if (char === '*' && chars[i + 1] === '*') {
+      count++
+      i++
+    } else if (char === '*' || char === '?' || char === '[' || char === '{') count++
+  }
+  return count
+}
+
+/** Turns `a{b,c}d` into `abd` and `acd`; nested braces too. */
+function expandBraces(chars: string[]): string[][] {
+  const open = findUnescaped(chars, '{', 0)
+  if (open < 0) {
+    if (findUnescaped(chars, '}', 0) >= 0) throw new InvalidGlob('a `}` without its `{`')
+    return [chars]
+  }
+  const branches: string[][] = [[]]
+  let depth = 1
+  let i = open + 1
+  for (; i < chars.length && depth > 0; i++) {
+    const char = chars[i] as string
+    const branch = branches[branches.length - 1] as string[]
+    if (char === '\\') branch.push(char, chars[++i] ?? '')
+    else if (char === '[') {
+      const end = classEnd(chars, i)
+      branch.push(...chars.slice(i, end + 1))
+      i = end
+    } else if (char === '{') {
+      depth++
+      branch.push(char)
+    } else if (char === '}') {
+      depth--
+      if (depth > 0) branch.push(char)
+    } else if (char === ',' && depth === 1) branches.push([])
+    else branch.push(char)
+  }
+  if (depth > 0) throw new InvalidGlob('a `{` without its `}`')
+  const head = chars.slice(0, open)
+  const tail = chars.slice(i)
+  const expanded: string[][] = []
+  for (const branch of branches) {
+    for (const sequence of expandBraces([...head, ...branch, ...tail])) {
+      expanded.push(sequence)
+      if (expanded.length > MAX_ALTERNATIVES) throw new InvalidGlob('too many alternatives')
+    }
+  }
+  return expanded
+}
+
+function findUnescaped(chars: string[], wanted: string, from: number): number {
+  for (let i = from; i < chars.length; i++) {
+    const char = chars[i]
+    if (char === '\\') i++
+    else if (char === '[') i = classEnd(chars, i)
+    else if (char === wanted) return i
+  }
+  return -1
+}
+
+/** The index of the `]` that closes the class opened at `open`; a `]` that comes first is a member. */
+function classEnd(chars: string[], open: number): number {
+  let i = open + 1
+  if (chars[i] === '!' || chars[i] === '^') i++
+  if (chars[i] === ']') i++
+  while (i < chars.length && chars[i] !== ']') i++
+  if (i >= chars.length) throw new InvalidGlob('a `[` without its `]`')
+  return i
+}
+
+function parseSequence(chars: string[]): Sequence {
+  const parts: Part[] = []
+  let i = 0
+  while (i < chars.length) {
+    const char = chars[i] as string
+    if (char === '\\') {
+      const escaped = chars[i + 1]
+      if (escaped === undefined || escaped === '') throw new InvalidGlob('a `\\` at the end')
+      parts.push({ k: 'char', char: escaped })
+      i += 2
+    } else if (char === '?') {
+      parts.push({ k: 'one' })
+      i++
+    } else if (char === '[') {
+      const end = classEnd(chars, i)
+      parts.push(parseClass(chars.slice(i + 1, end)))
+      i = end + 1
+    } else if (char === '*') {
+      let end = i
+      while (chars[end] === '*') end++
+      const wholeComponent = end - i === 2 && (i === 0 || chars[i - 1] === '/') && chars[end] === '/'
+      if (wholeComponent) {
+        parts.push({ k: 'dirs' })
+        i = end + 1
+      } else {
+        parts.push({ k: 'star' })
+        i = end
+      }
+    } else {
+      parts.push({ k: 'char', char })
+      i++
+    }
+  }
+  return { parts, ...literalEnds(parts) }
+}
+
+function parseClass(members: string[]): Part {
+  const negated = members[0] === '!' || members[0] === '^'
+  const list = negated ? members.slice(1) : members
+  const ranges: [string, string][] = []
+  for (let i = 0; i < list.length; i++) {
+    const low = list[i] as string
+    const high = list[i + 2]
+    if (list[i + 1] === '-' && high !== undefined) {
+      if (high < low) throw new InvalidGlob(`the range ${low}-${high} is upside down`)
+      ranges.push([low, high])
+      i += 2
+    } else ranges.push([low, low])
+  }
+  return { k: 'class', negated, ranges }
+}
+
+/** What every match must begin and end with: most paths are refused by comparing these alone. */
+function literalEnds(parts: Part[]): { prefix: string; suffix: string; literal: boolean } {
+  let head = 0
+  while (parts[head]?.k === 'char') head++
+  let tail = parts.length
+  while (tail > head && parts[tail - 1]?.k === 'char') tail--
+  const text = (some: Part[]) => some.map((part) => (part.k === 'char' ? part.char : '')).join('')
+  return {
+    prefix: text(parts.slice(0, head)),
+    suffix: text(parts.slice(tail)),
+    literal: head === parts.length,
+  }
+}
+
+function matchSequence({ parts, prefix, suffix, literal }: Sequence, path: string): boolean {
+  if (literal) return path === prefix
+  if (!path.startsWith(prefix) || !path.endsWith(suffix)) return false
+  const end = parts.length
+  let current = new Set<number>()
+  enter(parts, current, 0)
+  for (const char of path) {
+    const next = new Set<number>()
+    for (const index of current) {
+      const part = parts[index]
+      if (part === undefined) continue
+      if (part.k === 'star') enter(parts, next, index)
+      else if (part.k === 'dirs') {
+        next.add(index)
+        if (char === '/') enter(parts, next, index + 1)
+      } else if (accepts(part, char)) enter(parts, next, index + 1)
+    }
+    if (next.size === 0) return false
+    current = next
+  }
+  return current.has(end)
+}
+
+/** Adds a position, and those that follow it without consuming a character. */
+function enter(parts: Part[], states: Set<number>, index: number): void {
+  for (let i = index; ; i++) {
+    states.add(i)
+    const part = parts[i]
+    if (part === undefined || (part.k !== 'star' && part.k !== 'dirs')) return
+  }
+}
+
+function accepts(part: Part, char: string): boolean {
+  switch (part.k) {
+    case 'char':
+      return part.char === char
+    case 'one':
+      return true
+    case 'class':
+      return part.ranges.some(([low, high]) => low <= char && char <= high) !== part.negated
+    default:
+      return false
+  }
+}

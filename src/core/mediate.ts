@@ -1,0 +1,57 @@
+import type { ToolApproval } from '../protocol/execution/turn.ts'
+import { callMode, type PermissionMap } from './permissions.ts'
+import type { TurnTool } from './tools.ts'
+
+/** A call as the model made it. */
+export type ModelCall = {
+  providerCallId?: string
+  name: string
+  arguments: Record<string, unknown>
+  /** What came instead of a JSON object. */
+  malformedArguments?: string
+  opaque?: Record<string, unknown>
+}
+
+/** What becomes of a call: the client runs it, or the model gets its answer at once (EC 12.3). */
+export type MediatedCall = { call: ModelCall } & (
+  | { to: 'client'; requiresApproval: ToolApproval; recordsDiff: boolean }
+  | { to: 'model'; result: string; isError: boolean; refused: boolean }
+)
+
+/** Checks each call against what was offered and permitted, in the model's order. A refusal never reaches the client. */
+export function mediate(
+  calls: readonly ModelCall[],
+  tools: readonly TurnTool[],
+  permissions: PermissionMap,
+): MediatedCall[] {
+  const offered = new Map(tools.map((tool) => [tool.name, tool]))
+  return calls.map((call): MediatedCall => {
+    const refuse = (result: string): MediatedCall => ({
+      call,
+      to: 'model',
+      result,
+      isError: true,
+      refused: true,
+    })
+    const tool = offered.get(call.name)
+    if (!tool) {
+      const names = [...offered.keys()].join(', ')
+      return refuse(`The tool \`${call.name}\` is not available. Available: ${names || 'none'}.`)
+    }
+    if (call.malformedArguments !== undefined) return refuse('The arguments are not a JSON object.')
+    const missing = missingArguments(tool, call.arguments)
+    if (missing.length > 0) return refuse(`Missing arguments: ${missing.join(', ')}.`)
+    const mode = callMode(permissions, call.name, call.arguments, tool.mode)
+    if (mode === 'deny') return refuse('The policy denies this call.')
+    if (tool.executor === 'skill') {
+      return { call, to: 'model', result: tool.skillBody ?? '', isError: false, refused: false }
+    }
+    return { call, to: 'client', requiresApproval: mode, recordsDiff: tool.recordsDiff }
+  })
+}
+
+function missingArguments(tool: TurnTool, args: Record<string, unknown>): string[] {
+  const required = tool.parameters.required
+  if (!Array.isArray(required)) return []
+  return required.filter((name): name is string => typeof name === 'string' && args[name] === undefined)
+}

@@ -1,0 +1,82 @@
+import { type Failure, failure } from '../protocol/execution/errors.ts'
+import type { PermissionMode, ToolsConfig } from '../protocol/execution/policy.ts'
+import { err, ok, type Result } from '../protocol/result.ts'
+
+export type PermissionMap = Readonly<Record<string, PermissionMode>>
+
+const STRICTNESS: Record<PermissionMode, number> = { allow: 0, ask: 1, deny: 2 }
+
+/** The stricter of two modes; an absent one does not count. */
+export function stricter(
+  a: PermissionMode | undefined,
+  b: PermissionMode | undefined,
+): PermissionMode | undefined {
+  if (a === undefined) return b
+  if (b === undefined) return a
+  return STRICTNESS[a] >= STRICTNESS[b] ? a : b
+}
+
+/** The documented group keys that govern a tool beside its own name (EC 12.2). */
+const GROUP_KEY: Readonly<Record<string, string>> = {
+  read_file: 'file_read',
+  write_file: 'file_write',
+  edit_file: 'file_write',
+}
+
+/**
+ * Narrows the request's permissions by those that the winning rule requires. A rule may only tighten what is set;
+ * keys that were unset are accepted (EC 8.4).
+ */
+export function narrowPermissions(
+  base: PermissionMap,
+  required: ToolsConfig | undefined,
+): Result<PermissionMap, Failure> {
+  if (!required) return ok(base)
+  const narrowed: Record<string, PermissionMode> = { ...base }
+  for (const [tool, requested] of Object.entries(required.permissions)) {
+    const current = base[tool]
+    if (current !== undefined && STRICTNESS[requested] < STRICTNESS[current]) {
+      return err(
+        failure(
+          'permission_expansion',
+          `a routing rule may not loosen \`${tool}\` from ${current} to ${requested}`,
+          {
+            tool,
+            base: current,
+            requested,
+          },
+        ),
+      )
+    }
+    narrowed[tool] = requested
+  }
+  return ok(narrowed)
+}
+
+/** The mode of a tool: the strictest of its own key, its group key and its declaration; `fallback` when all are unset. */
+export function toolMode(
+  permissions: PermissionMap,
+  name: string,
+  declared: PermissionMode | undefined,
+  fallback: PermissionMode,
+): PermissionMode {
+  const group = GROUP_KEY[name]
+  const set = stricter(own(permissions, name), group === undefined ? undefined : own(permissions, group))
+  return stricter(set, declared) ?? fallback
+}
+
+/** The mode of one call: as for the tool, and for a shell command whose first word is `git` also the `git` key. */
+export function callMode(
+  permissions: PermissionMap,
+  name: string,
+  args: Record<string, unknown>,
+  mode: PermissionMode,
+): PermissionMode {
+  if (name !== 'shell' || typeof args.command !== 'string') return mode
+  if (args.command.trim().split(/\s+/)[0] !== 'git') return mode
+  return stricter(mode, own(permissions, 'git')) ?? mode
+}
+
+/** A tool may be called `constructor`: only own keys count. */
+const own = (permissions: PermissionMap, key: string): PermissionMode | undefined =>
+  Object.hasOwn(permissions, key) ? permissions[key] : undefined

@@ -1,0 +1,182 @@
+import type { Failure } from '../protocol/execution/errors.ts'
+import type { ModelDescriptor } from '../protocol/execution/models.ts'
+import type { Classification, ContextOutcome } from '../protocol/execution/turn.ts'
+import { ok, type Result } from '../protocol/result.ts'
+import { assemble, BASE_INSTRUCTION } from './assemble.ts'
+import { gatherCandidates, runUnits } from './candidates.ts'
+import { classify } from './classify.ts'
+import { type Candidate, contextOutcome, selectContext, type Verdict } from './context.ts'
+import { diffPaths, normalisePath } from './paths.ts'
+import { narrowPermissions, type PermissionMap } from './permissions.ts'
+import { makePrivacyGuard } from './privacy.ts'
+import type { ModelRequest } from './prompt.ts'
+import { planRoute, type RoutePlan } from './route.ts'
+import { type Catalogue, type Demands, promptBudget, type Selection, selectModels } from './select.ts'
+import { estimateTokens } from './tokens.ts'
+import { type TurnTool, turnTools } from './tools.ts'
+import type { TranscriptCall, TranscriptMessage } from './transcript.ts'
+import type { TurnView } from './turn-view.ts'
+
+/** A turn that is decided up to the question which of its models are usable. */
+export type TurnPlan = {
+  view: TurnView
+  classification: Classification
+  route: RoutePlan
+  permissions: PermissionMap
+  tools: TurnTool[]
+  candidates: Candidate[]
+  demands: Demands
+}
+
+/** A decided turn. */
+export type ResolvedTurn = TurnPlan & { selection: Selection }
+
+/** A resolved turn made ready for one model of its chain. */
+export type PreparedCall = { request: ModelRequest; verdicts: Verdict[]; outcome: ContextOutcome }
+
+/** Steps 1 to 3 of a turn: classify, match the policy, gather context, derive what the model must be able to do. */
+export function planTurn(view: TurnView): Result<TurnPlan, Failure> {
+  const { policy, workspace, input, attachments, local_preferences } = view.runInput
+  const current = view.transcript.filter(({ runId }) => runId === view.runId)
+  const calls = current.flatMap((message) => message.calls)
+  const classification = classify({
+    text: current.findLast(({ role }) => role === 'user')?.text ?? input.text,
+    command: view.firstTurn ? (input.command ?? null) : null,
+    contextKinds: contextKinds(view, current, calls),
+    config: policy.classification,
+  })
+  const guard = makePrivacyGuard(policy.privacy, policy.routing.rules, workspace.root)
+  const referenced = new Set(
+    [...workspace.referenced_paths, ...(workspace.active_file ? [workspace.active_file] : [])].map((path) =>
+      normalisePath(path, workspace.root),
+    ),
+  )
+  const called = calls.flatMap((call) => callPath(call, workspace.root))
+  const candidatePaths = unique([
+    ...referenced,
+    ...diffPaths(workspace.git_diff ?? '').map((path) => normalisePath(path, workspace.root)),
+    ...attachments.files.map(({ path }) => normalisePath(path, workspace.root)),
+    ...called,
+  ])
+  const route = planRoute({
+    intent: classification.intent,
+    candidatePaths,
+    explicitModel: input.explicit_model ?? null,
+    routing: policy.routing,
+  })
+  if (!route.ok) return route
+  const permissions = narrowPermissions(
+    policy.tools.permissions,
+    route.value.rule?.required_permissions ?? undefined,
+  )
+  if (!permissions.ok) return permissions
+  const tools = turnTools({ attachments, permissions: permissions.value, planning: view.planning })
+  if (!tools.ok) return tools
+  const candidates = gatherCandidates(view, {
+    guard,
+    isReferenced: (path) => referenced.has(normalisePath(path, workspace.root)),
+    inFocus: (path) => route.value.inFocus(normalisePath(path, workspace.root)),
+  })
+  const requiredConstrained =
+    candidates.some(({ required, constrained }) => required && constrained) ||
+    [...referenced, ...called].some((path) => guard.isConstrained(path))
+  const mode = policy.privacy.remote?.mode ?? 'ask'
+  const demands: Demands = {
+    references: route.value.references,
+    overrideUsed: route.value.overrideUsed,
+    localBecause: requiredConstrained
+      ? 'required_content'
+      : local_preferences.local_only || local_preferences.no_network
+        ? 'preference'
+        : route.value.rule?.local_only
+          ? 'rule'
+          : mode === 'deny' || view.remoteDeclined
+            ? 'remote_denied'
+            : null,
+    capabilities: route.value.rule?.requires_capabilities ?? {},
+    requiredTokens:
+      fixedTokens(view, tools.value) +
+      candidates.reduce((sum, { required, tokens }) => sum + (required ? tokens : 0), 0),
+  }
+  return ok({
+    view,
+    classification,
+    route: route.value,
+    permissions: permissions.value,
+    tools: tools.value,
+    candidates,
+    demands,
+  })
+}
+
+/** Step 3 of a turn, once the catalogue is known. */
+export function selectForTurn(plan: TurnPlan, catalogue: Catalogue): Result<ResolvedTurn, Failure> {
+  const selection = selectModels(plan.demands, catalogue)
+  return selection.ok ? ok({ ...plan, selection: selection.value }) : selection
+}
+
+/** Step 4 of a turn: trims the context to the model's window and builds the request. */
+export function prepareCall(turn: ResolvedTurn, model: ModelDescriptor): PreparedCall {
+  const tools = model.capabilities.tools ? turn.tools : []
+  const verdicts = selectContext(turn.candidates, {
+    budgetTokens: promptBudget(model) - fixedTokens(turn.view, tools),
+    local: model.local,
+  })
+  return {
+    request: {
+      model,
+      messages: assemble(turn.view, verdicts, { provider: model.provider, tools }),
+      tools: tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
+      effort: turn.route.effort,
+    },
+    verdicts,
+    outcome: contextOutcome(verdicts, turn.view.olderMessages),
+  }
+}
+
+/** What every prompt of the turn holds whatever is dropped: instruction, tools, the user's words of this run. */
+function fixedTokens(view: TurnView, tools: readonly TurnTool[]): number {
+  const { fixed } = runUnits(view)
+  return (
+    estimateTokens(BASE_INSTRUCTION) +
+    tools.reduce((sum, { name, description, parameters }) => {
+      return sum + estimateTokens(name + description + JSON.stringify(parameters))
+    }, 0) +
+    fixed.reduce((sum, { content }) => sum + estimateTokens(content), 0)
+  )
+}
+
+/** What is present, of the workspace (EC 7) and of the run's state (D11). */
+function contextKinds(
+  { runInput: { workspace, attachments }, planApproved }: TurnView,
+  current: readonly TranscriptMessage[],
+  calls: readonly TranscriptCall[],
+): Set<string> {
+  const kinds = new Set<string>()
+  const add = (present: unknown, kind: string) => present && kinds.add(kind)
+  const fileChanged = calls.some((call) => call.changesFiles && call.result !== undefined && !call.isError)
+  const latest = current.at(-1)?.role === 'assistant' ? (current.at(-1)?.calls ?? []) : []
+  add(typeof workspace.git_diff === 'string' || fileChanged, 'git_diff')
+  add(typeof workspace.git_branch === 'string', 'git_branch')
+  add(typeof workspace.active_file === 'string', 'active_file')
+  add(workspace.referenced_paths.length > 0 || calls.some(namesPath), 'referenced_paths')
+  add(
+    latest.some((call) => call.result !== undefined),
+    'tool_results',
+  )
+  add(
+    latest.some((call) => call.isError),
+    'tool_error',
+  )
+  add(fileChanged, 'file_changed')
+  add(planApproved, 'plan_approved')
+  add(attachments.invoked_skills.length > 0, 'invoked_skill')
+  return kinds
+}
+
+const namesPath = (call: TranscriptCall): boolean => typeof call.arguments.path === 'string'
+
+const callPath = (call: TranscriptCall, root: string): string[] =>
+  typeof call.arguments.path === 'string' ? [normalisePath(call.arguments.path, root)] : []
+
+const unique = (paths: string[]): string[] => [...new Set(paths)]

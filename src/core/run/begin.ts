@@ -1,0 +1,109 @@
+import { failure } from '../../protocol/execution/errors.ts'
+import type { Payload } from '../../protocol/execution/trace.ts'
+import { boundText, eventTurnId } from './events.ts'
+import type { RunInputEvent } from './inputs.ts'
+import { LEASE_MS, type RunState, type Serving } from './state.ts'
+import type { Refusal, Step, StepContext } from './step.ts'
+import { recover, supersede } from './supersede.ts'
+import { traceEntries, traceIdOf } from './trace.ts'
+import type { Write } from './writes.ts'
+
+/** The lock is held: a turn is being served and its lease has not run out (EC 5.3). */
+export const isServing = (state: RunState, nowMs: number): boolean =>
+  state.active !== null && nowMs < state.active.leaseUntilMs
+
+/** A repeat of the request that a crash cut off before its first checkpoint (D20). */
+export const isResend = (state: RunState, digest: string): boolean =>
+  state.active === null && state.unsettled?.digest === digest
+
+/** A fresh lock. */
+export function acquire({ nowMs, newId }: StepContext): Serving {
+  return { lease: newId(), turnId: newId(), startedAtMs: nowMs, leaseUntilMs: nowMs + LEASE_MS }
+}
+
+/** `execute`: starts a run. A pause that is outstanding is given up; a turn that is being served is not (EC 5.3). */
+export function beginRun(
+  state: RunState | null,
+  input: Extract<RunInputEvent, { type: 'execute_requested' }>,
+  context: StepContext,
+): Step | Refusal {
+  if (state && isServing(state, context.nowMs)) {
+    return {
+      refused: failure('run_in_flight', 'a turn of this session is being served; wait for it, or break it'),
+    }
+  }
+  const expired = state?.active ? recover(state) : null
+  const previous = expired?.state ?? state
+  const active = acquire(context)
+  if (previous && previous.unsettled?.kind === 'execute' && isResend(previous, input.digest)) {
+    return {
+      state: { ...previous, active },
+      writes: [
+        ...(expired?.writes ?? []),
+        { w: 'open_turn', turnId: active.turnId, runId: previous.runId, turn: previous.turn },
+      ],
+      events: expired?.events ?? [],
+      effects: [{ e: 'serve_turn', lease: active.lease }],
+      reply: { by: 'turn', turnId: active.turnId },
+    }
+  }
+  const given = previous
+    ? supersede(previous, null, 'Cancelled: the user started something else.', context)
+    : null
+  const runId = context.newId()
+  const messageId = context.newId()
+  const next: RunState = {
+    v: 1,
+    runId,
+    turn: 1,
+    phase: { k: 'Idle' },
+    active,
+    driver: input.driver,
+    driverEpoch: (previous?.driverEpoch ?? 0) + 1,
+    unsettled: { digest: input.digest, kind: 'execute' },
+    planning: input.command === 'plan',
+    planApproved: false,
+    remoteDeclined: false,
+    disclosed: [],
+    costAccepted: false,
+    unattendedRounds: 0,
+    lastRoute: previous?.lastRoute ?? null,
+    traceId: `trace:${active.turnId}`,
+    checkpointTurnId: null,
+  }
+  return withTraces(
+    {
+      state: next,
+      writes: [
+        ...(expired?.writes ?? []),
+        ...(given?.writes ?? []),
+        { w: 'run_input' },
+        { w: 'user_message', id: messageId, runId, text: input.text },
+        { w: 'open_turn', turnId: active.turnId, runId, turn: 1 },
+      ],
+      events: [
+        ...(expired?.events ?? []),
+        ...(given?.events ?? []),
+        { type: 'turn_started', turnId: eventTurnId(runId), messageId, prompt: boundText(input.text) },
+      ],
+      effects: [...(given?.effects ?? []), { e: 'serve_turn', lease: active.lease }],
+      reply: { by: 'turn', turnId: active.turnId },
+    },
+    active.turnId,
+    given?.payloads ?? [],
+    context,
+  )
+}
+
+/** Adds trace events under the run's latest route to a step; without a route yet there is nothing to trace under. */
+export function withTraces(result: Step, turnId: string, payloads: Payload[], context: StepContext): Step {
+  const { lastRoute } = result.state
+  if (lastRoute === null || payloads.length === 0) return result
+  const entries = traceEntries(payloads, lastRoute, context)
+  const write: Write = { w: 'trace', turnId, entries }
+  return {
+    ...result,
+    state: { ...result.state, traceId: traceIdOf(entries, result.state.traceId) },
+    writes: [...result.writes, write],
+  }
+}

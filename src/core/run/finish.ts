@@ -1,0 +1,402 @@
+import { failure } from '../../protocol/execution/errors.ts'
+import type { ContentRef } from '../../protocol/execution/ids.ts'
+import type { PlainMap } from '../../protocol/execution/sealed.ts'
+import type { Payload } from '../../protocol/execution/trace.ts'
+import type { ToolRequest } from '../../protocol/execution/turn.ts'
+import type { MediatedCall } from '../mediate.ts'
+import { withTraces } from './begin.ts'
+import { awaitingApproval, awaitingTool, completed, failed } from './envelope.ts'
+import { boundText, eventTurnId, type RunEvent } from './events.ts'
+import type { RunInputEvent, TurnReport } from './inputs.ts'
+import type { LastRoute, RunState, Serving, ToolWait } from './state.ts'
+import type { Step, StepContext } from './step.ts'
+import type { CallRecord, NewCall, Write } from './writes.ts'
+
+type Input<Type extends RunInputEvent['type']> = Extract<RunInputEvent, { type: Type }>
+
+/** A model that only asks for what the router itself answers is stopped after this many rounds (EC 6). */
+export const MAX_UNATTENDED_ROUNDS = 8
+
+const routeOf = ({ classification, routing }: TurnReport): LastRoute => ({
+  taskType: classification.intent,
+  provider: routing.provider,
+  model: routing.model,
+  ...(routing.matched_rule == null ? {} : { matchedRule: routing.matched_rule }),
+})
+
+/** The turn is decided: it is written down, then either the model is called or somebody is asked first (EC 13). */
+export function resolved(
+  state: RunState,
+  { lease, turnId }: Serving,
+  { report, traces, gate, call }: Input<'turn_resolved'>,
+  context: StepContext,
+): Step {
+  const decided: RunState = { ...state, lastRoute: routeOf(report) }
+  if (gate === null) {
+    return withTraces(
+      {
+        state: decided,
+        writes: [{ w: 'call', turnId, call }],
+        events: [],
+        effects: [{ e: 'call_model', lease }],
+      },
+      turnId,
+      traces,
+      context,
+    )
+  }
+  const approvalId = context.newId()
+  const paused: RunState = {
+    ...decided,
+    phase: {
+      k: 'AwaitingApproval',
+      approvalId,
+      kind: gate.kind,
+      model: gate.model,
+      pending: [],
+      resume: 'Invoke',
+    },
+    active: null,
+    unsettled: null,
+    checkpointTurnId: turnId,
+  }
+  const events: RunEvent[] = [{ type: 'approval_requested', approvalId, kind: gate.kind }]
+  const traced = withTraces({ state: paused, writes: [], events, effects: [] }, turnId, traces, context)
+  const approval = { approval_id: approvalId, kind: gate.kind, detail: gate.detail }
+  return close(traced, turnId, 'done', awaitingApproval(approval, null, traced.state.traceId))
+}
+
+/** Sealed content has to be opened first: the lock goes, the pause names what is needed (EC 17.3). */
+export function pauseForDecryption(
+  state: RunState,
+  { turnId }: Serving,
+  { records, toEncrypt }: Input<'decryption_needed'>,
+): Step {
+  const pending = pendingOf(toEncrypt)
+  return {
+    state: {
+      ...state,
+      phase: { k: 'AwaitingDecrypt', records, pending, resume: 'BuildPrompt' },
+      active: null,
+      unsettled: null,
+      checkpointTurnId: turnId,
+    },
+    writes: [{ w: 'close_turn', turnId, status: 'done', outcome: null }],
+    events: [],
+    effects: [],
+  }
+}
+
+const pendingOf = (toEncrypt: PlainMap | null): { ref: ContentRef }[] =>
+  Object.keys(toEncrypt ?? {}).map((ref) => ({ ref }))
+
+/** The model has answered: the run completes, waits for the client, or the model is asked again (EC 6). */
+export function finishResponse(
+  state: RunState,
+  serving: Serving,
+  input: Input<'model_responded'>,
+  context: StepContext,
+): Step {
+  const { turnId } = serving
+  const { report, call } = input
+  const routed: RunState = { ...state, lastRoute: routeOf(report) }
+  const answered: Write[] = [{ w: 'call_settled', turnId, call }]
+  const costs = costPayloads(call)
+  const says: Payload = {
+    type: 'message',
+    role: 'assistant',
+    provider: report.routing.provider,
+    model: report.routing.model,
+  }
+  if (input.calls.length === 0) {
+    return state.planning
+      ? planMade(routed, serving, input, answered, costs, context)
+      : runCompleted(routed, serving, input, answered, [says, ...costs], context)
+  }
+  const calls = input.calls.map((mediated) => ({ mediated, id: context.newId() }))
+  const message: Write = {
+    w: 'assistant_message',
+    id: context.newId(),
+    runId: state.runId,
+    text: input.text,
+    provider: report.routing.provider,
+    model: report.routing.model,
+    interrupted: false,
+    calls: calls.map(({ mediated, id }) => newCall(mediated, id)),
+  }
+  const writes: Write[] = [...answered, message]
+  const events = calls.flatMap(({ mediated, id }) => callEvents(mediated, id))
+  const payloads: Payload[] = [says, ...calls.map(({ mediated }) => callPayload(mediated)), ...costs]
+  const waits = calls.flatMap(({ mediated, id }) => toolWait(mediated, id))
+  if (waits.length === 0) return askAgain(routed, serving, writes, events, payloads, context)
+  const requests: ToolRequest[] = calls.flatMap(({ mediated, id }) =>
+    mediated.to === 'client'
+      ? [
+          {
+            call_id: id,
+            name: mediated.call.name,
+            arguments: mediated.call.arguments,
+            requires_approval: mediated.requiresApproval,
+            driver_epoch: state.driverEpoch,
+          },
+        ]
+      : [],
+  )
+  const paused: RunState = {
+    ...routed,
+    phase: { k: 'AwaitingTool', calls: waits, pending: pendingOf(input.toEncrypt), resume: 'NextTurn' },
+    active: null,
+    unsettled: null,
+    unattendedRounds: 0,
+    checkpointTurnId: turnId,
+  }
+  const traced = withTraces({ state: paused, writes, events, effects: [] }, turnId, payloads, context)
+  return close(traced, turnId, 'done', awaitingTool(requests, input.toEncrypt, traced.state.traceId))
+}
+
+/** Every call was answered by the router: the model is invoked again in the same turn, a bounded number of times. */
+function askAgain(
+  state: RunState,
+  { lease, turnId }: Serving,
+  writes: Write[],
+  events: RunEvent[],
+  payloads: Payload[],
+  context: StepContext,
+): Step {
+  const rounds = state.unattendedRounds + 1
+  if (rounds >= MAX_UNATTENDED_ROUNDS) {
+    const stuck = failure(
+      'provider_error',
+      `the model asked ${rounds} times in a row for tools that it may not use`,
+      {
+        rounds,
+      },
+    )
+    return ended(state, turnId, failed(stuck), writes, events, payloads, context)
+  }
+  return withTraces(
+    { state: { ...state, unattendedRounds: rounds }, writes, events, effects: [{ e: 'serve_turn', lease }] },
+    turnId,
+    payloads,
+    context,
+  )
+}
+
+function runCompleted(
+  state: RunState,
+  { turnId }: Serving,
+  { text, report, usage, toEncrypt }: Input<'model_responded'>,
+  writes: Write[],
+  payloads: Payload[],
+  context: StepContext,
+): Step {
+  const message: Write = {
+    w: 'assistant_message',
+    id: context.newId(),
+    runId: state.runId,
+    text,
+    provider: report.routing.provider,
+    model: report.routing.model,
+    interrupted: false,
+    calls: [],
+  }
+  const next: RunState = {
+    ...state,
+    phase:
+      toEncrypt === null
+        ? { k: 'Idle' }
+        : { k: 'AwaitingEncrypt', pending: pendingOf(toEncrypt), resume: 'Finalize' },
+    active: null,
+    unsettled: null,
+    unattendedRounds: 0,
+    checkpointTurnId: turnId,
+  }
+  const events: RunEvent[] = [
+    { type: 'turn_finished', turnId: eventTurnId(state.runId), outcome: 'completed' },
+  ]
+  const traced = withTraces(
+    { state: next, writes: [...writes, message], events, effects: [] },
+    turnId,
+    payloads,
+    context,
+  )
+  return close(traced, turnId, 'done', completed(text, report, usage, toEncrypt, traced.state.traceId))
+}
+
+/** A planning turn that ends without calls is a plan to be approved; it stays in the transcript as well (EC 14). */
+function planMade(
+  state: RunState,
+  { turnId }: Serving,
+  { text, report, toEncrypt }: Input<'model_responded'>,
+  writes: Write[],
+  payloads: Payload[],
+  context: StepContext,
+): Step {
+  const planId = context.newId()
+  const approvalId = context.newId()
+  const message: Write = {
+    w: 'assistant_message',
+    id: context.newId(),
+    runId: state.runId,
+    text,
+    provider: report.routing.provider,
+    model: report.routing.model,
+    interrupted: false,
+    calls: [],
+  }
+  const pending = pendingOf(toEncrypt)
+  const next: RunState = {
+    ...state,
+    phase: { k: 'AwaitingApproval', approvalId, kind: 'plan', planId, pending, resume: 'NextTurn' },
+    active: null,
+    unsettled: null,
+    unattendedRounds: 0,
+    checkpointTurnId: turnId,
+  }
+  const traced = withTraces(
+    {
+      state: next,
+      writes: [...writes, message, { w: 'plan', id: planId, content: text }],
+      events: [{ type: 'approval_requested', approvalId, kind: 'plan' }],
+      effects: [],
+    },
+    turnId,
+    payloads,
+    context,
+  )
+  const detail = toEncrypt === null ? { plan: planId, content: text } : { plan: planId }
+  const approval = { approval_id: approvalId, kind: 'plan' as const, detail }
+  return close(traced, turnId, 'done', awaitingApproval(approval, toEncrypt, traced.state.traceId))
+}
+
+/** A turn that failed ends its run (EC 5.7). What had been said is kept as interrupted (D24). */
+export function finishFailure(
+  state: RunState,
+  { turnId }: Serving,
+  { failure: cause, partial, call }: Input<'turn_failed'>,
+  context: StepContext,
+): Step {
+  const writes: Write[] = []
+  if (partial && partial.text !== '') {
+    writes.push({
+      w: 'assistant_message',
+      id: context.newId(),
+      runId: state.runId,
+      text: partial.text,
+      provider: partial.provider,
+      model: partial.model,
+      interrupted: true,
+      calls: [],
+    })
+  }
+  if (call) writes.push({ w: 'call_settled', turnId, call })
+  return ended(state, turnId, failed(cause), writes, [], call ? costPayloads(call) : [], context)
+}
+
+function ended(
+  state: RunState,
+  turnId: string,
+  outcome: ReturnType<typeof failed>,
+  writes: Write[],
+  events: RunEvent[],
+  payloads: Payload[],
+  context: StepContext,
+): Step {
+  const next: RunState = {
+    ...state,
+    phase: { k: 'Idle' },
+    active: null,
+    unsettled: null,
+    planning: false,
+    unattendedRounds: 0,
+    checkpointTurnId: turnId,
+  }
+  const finished: RunEvent = { type: 'turn_finished', turnId: eventTurnId(state.runId), outcome: 'failed' }
+  const traced = withTraces(
+    { state: next, writes: writes, events: [...events, finished], effects: [] },
+    turnId,
+    payloads,
+    context,
+  )
+  return close(traced, turnId, 'failed', outcome)
+}
+
+function close(
+  result: Step,
+  turnId: string,
+  status: 'done' | 'failed',
+  outcome: ReturnType<typeof failed>,
+): Step {
+  return {
+    ...result,
+    writes: [...result.writes, { w: 'close_turn', turnId, status, outcome }],
+    effects: [...result.effects, { e: 'answer', turnId, outcome }],
+  }
+}
+
+/** A cost event for every call whose usage is known; unknown is never written as zero (U43). */
+function costPayloads({ provider, model, usage, cost }: CallRecord): Payload[] {
+  if (usage === null || (usage.inputTokens === undefined && usage.outputTokens === undefined)) return []
+  return [
+    {
+      type: 'cost',
+      provider,
+      model,
+      input_tokens: usage.inputTokens ?? 0,
+      output_tokens: usage.outputTokens ?? 0,
+      ...(cost === undefined ? {} : { cost }),
+    },
+  ]
+}
+
+function newCall(mediated: MediatedCall, id: string): NewCall {
+  const { providerCallId, name, arguments: args, opaque } = mediated.call
+  return {
+    id,
+    ...(providerCallId === undefined ? {} : { providerCallId }),
+    name,
+    arguments: args,
+    ...(opaque === undefined ? {} : { opaque }),
+    recordsDiff: mediated.to === 'client' && mediated.recordsDiff,
+    ...(mediated.to === 'client'
+      ? {}
+      : { answer: { result: mediated.result, isError: mediated.isError, refused: mediated.refused } }),
+  }
+}
+
+const toolWait = (mediated: MediatedCall, id: string): ToolWait[] =>
+  mediated.to === 'client'
+    ? [
+        {
+          callId: id,
+          toolName: mediated.call.name,
+          requiresApproval: mediated.requiresApproval,
+          recordsDiff: mediated.recordsDiff,
+          settled: false,
+        },
+      ]
+    : []
+
+function callEvents(mediated: MediatedCall, id: string): RunEvent[] {
+  const { name } = mediated.call
+  if (mediated.to === 'client') {
+    return [{ type: 'tool_started', id, name, requiresApproval: mediated.requiresApproval }]
+  }
+  return [
+    { type: 'tool_started', id, name },
+    { type: 'tool_finished', id, name, success: !mediated.isError, content: boundText(mediated.result) },
+  ]
+}
+
+/** Argument names and sizes, never their values (EC 19). */
+function callPayload(mediated: MediatedCall): Payload {
+  const { name, arguments: args } = mediated.call
+  const sizes = Object.fromEntries(
+    Object.entries(args).map(([key, value]) => [key, `${JSON.stringify(value)?.length ?? 0} characters`]),
+  )
+  const base = { type: 'tool_call' as const, tool_name: name, arguments: JSON.stringify(sizes) }
+  if (mediated.to === 'client') return { ...base, status: 'pending' }
+  return mediated.isError
+    ? { ...base, status: 'failed', error: mediated.result }
+    : { ...base, status: 'completed' }
+}

@@ -1,0 +1,74 @@
+import type { ContinueRequest } from '../../protocol/execution/continue.ts'
+import type { Failure } from '../../protocol/execution/errors.ts'
+import type { ContentRef, Provider } from '../../protocol/execution/ids.ts'
+import type { TaskIntent } from '../../protocol/execution/policy.ts'
+import type { PlainMap } from '../../protocol/execution/sealed.ts'
+import type { Payload } from '../../protocol/execution/trace.ts'
+import type { Classification, ContextOutcome, RoutingDecision } from '../../protocol/execution/turn.ts'
+import type { Usage } from '../../protocol/execution/usage.ts'
+import type { MediatedCall } from '../mediate.ts'
+import type { Driver } from './state.ts'
+import type { CallRecord } from './writes.ts'
+
+/** What a turn was decided to be, as reports show it. */
+export type TurnReport = { classification: Classification; routing: RoutingDecision; context: ContextOutcome }
+
+/** A decision that has to be asked for before the model may be invoked (EC 13). */
+export type Gate = {
+  kind: 'remote_disclosure' | 'cost_limit'
+  /** `provider/model`. */
+  model: string
+  detail: Record<string, unknown>
+}
+
+/** What a model had said when it was cut off. */
+export type Partial = { text: string; provider: Provider; model: string; call: CallRecord }
+
+/**
+ * Everything that can happen to a run. `lease` ties what a served turn reports to the lock under which it was served:
+ * with another lease it comes from a turn that was superseded, and is dropped.
+ */
+export type RunInputEvent =
+  | {
+      type: 'execute_requested'
+      digest: string
+      text: string
+      command: TaskIntent | null
+      driver: Driver
+    }
+  | {
+      type: 'continuation_received'
+      digest: string
+      message: ContinueRequest
+      /** Of the turn that is being served, where the message supersedes one. */
+      partial: Partial | null
+    }
+  | {
+      type: 'turn_resolved'
+      lease: string
+      report: TurnReport
+      traces: Payload[]
+      gate: Gate | null
+      /** The call about to leave, its usage still unknown. */
+      call: CallRecord
+    }
+  /** Sealed content has to be opened by the client before the prompt can be built (EC 17.3). */
+  | { type: 'decryption_needed'; lease: string; records: ContentRef[]; toEncrypt: PlainMap }
+  | {
+      type: 'model_responded'
+      lease: string
+      text: string
+      report: TurnReport
+      calls: MediatedCall[]
+      /** Of this call. */
+      call: CallRecord
+      /** Of all calls of the turn so far. */
+      usage: Usage
+      /** In a sealed session: what the router wrote and the client has to seal (EC 17.2). */
+      toEncrypt: PlainMap | null
+    }
+  | { type: 'turn_failed'; lease: string; failure: Failure; partial: Partial | null; call: CallRecord | null }
+  /** The turn is still being served. */
+  | { type: 'lease_renewed'; lease: string }
+  /** The object came up; a lock that it finds was left by a crash. */
+  | { type: 'object_started' }

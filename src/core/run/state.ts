@@ -1,0 +1,81 @@
+import type { ContentRef, Provider } from '../../protocol/execution/ids.ts'
+import type { TaskIntent } from '../../protocol/execution/policy.ts'
+import type { ApprovalKind, ToolApproval } from '../../protocol/execution/turn.ts'
+
+/** Where a paused turn goes on once its wait is answered (EC 5.4). */
+export type Resume = 'BuildPrompt' | 'Invoke' | 'NextTurn' | 'Finalize'
+
+/** A call that the client has to answer. */
+export type ToolWait = {
+  callId: string
+  toolName: string
+  requiresApproval: ToolApproval
+  recordsDiff: boolean
+  /** Its result has been accepted; the turn that it belongs to has not reached a checkpoint yet. */
+  settled: boolean
+}
+
+/** Content that a sealed session keeps only once its ciphertext has come back (EC 5.1). */
+export type PendingWrite = { ref: ContentRef }
+
+/** The durable checkpoint of a run (EC 5.1). Each phase carries only its own fields. */
+export type RunPhase =
+  | { k: 'Idle' }
+  | { k: 'AwaitingDecrypt'; records: ContentRef[]; pending: PendingWrite[]; resume: Resume }
+  | { k: 'AwaitingTool'; calls: ToolWait[]; pending: PendingWrite[]; resume: 'NextTurn' }
+  | {
+      k: 'AwaitingApproval'
+      approvalId: string
+      kind: ApprovalKind
+      /** The plan that a `plan` approval is about. */
+      planId?: string
+      /** `provider/model` of the call that a disclosure or cost approval is about. */
+      model?: string
+      pending: PendingWrite[]
+      resume: 'Invoke' | 'NextTurn'
+    }
+  | { k: 'AwaitingEncrypt'; pending: PendingWrite[]; resume: 'Finalize' }
+
+/** The processing lock: a turn is being served, independent of the phase (EC 5.2). */
+export type Serving = { lease: string; turnId: string; startedAtMs: number; leaseUntilMs: number }
+
+/** Who executes the tools of the run (D05). */
+export type Driver = { kind: 'http' } | { kind: 'host'; id: string } | { kind: 'none' }
+
+/** The route of the latest turn: continuations trace under it (EC 19). */
+export type LastRoute = { taskType: TaskIntent; provider: Provider; model: string; matchedRule?: string }
+
+/** A session that never had a run has no state. */
+export type RunState = {
+  v: 1
+  runId: string
+  /** Turns begun in this run, from 1. */
+  turn: number
+  phase: RunPhase
+  active: Serving | null
+  driver: Driver
+  driverEpoch: number
+  /**
+   * The digest of the request that is being served and has not reached a checkpoint. If a crash cuts it off, the same
+   * request sent again goes on where it was accepted, and stores nothing twice (D20).
+   */
+  unsettled: { digest: string; kind: string } | null
+  planning: boolean
+  planApproved: boolean
+  remoteDeclined: boolean
+  /** `provider/model` pairs whose disclosure was approved in this run (EC 13). */
+  disclosed: string[]
+  costAccepted: boolean
+  /** Model calls in a row that were answered by the router alone. */
+  unattendedRounds: number
+  lastRoute: LastRoute | null
+  /** `trace:<uuid>` of the run's newest trace event. */
+  traceId: string
+  /** The turn whose outcome is the run's current envelope; null until the run reaches its first checkpoint. */
+  checkpointTurnId: string | null
+}
+
+/** How long a lock holds without being renewed (D21). */
+export const LEASE_MS = 90_000
+/** How often the turn that is being served renews it (D21). */
+export const LEASE_HEARTBEAT_MS = 30_000

@@ -1,0 +1,87 @@
+import type { ApprovalDecision } from '../../protocol/execution/continue.ts'
+import type { ContentRef, Decimal, Provider } from '../../protocol/execution/ids.ts'
+import type { TaskIntent } from '../../protocol/execution/policy.ts'
+import type { EncryptedPayload } from '../../protocol/execution/sealed.ts'
+import type { Payload } from '../../protocol/execution/trace.ts'
+import type { TurnResponse } from '../../protocol/execution/turn.ts'
+
+/** A trace event before it is stored: ids and times are given to it with the input. */
+export type TraceEntry = {
+  id: string
+  createdAtMs: number
+  taskType: TaskIntent
+  provider: Provider
+  model: string
+  matchedRule?: string
+  payload: Payload
+}
+
+/** One upstream call and what it used. `usage` is null when it is unknown (D23, U43). */
+export type CallRecord = {
+  provider: Provider
+  model: string
+  taskType: TaskIntent
+  chosenBy: string
+  status: 'answered' | 'failed' | 'cancelled' | 'lost'
+  usage: {
+    inputTokens?: number
+    outputTokens?: number
+    cachedTokens?: number
+    reasoningTokens?: number
+  } | null
+  cost?: Decimal
+}
+
+export type NewCall = {
+  id: string
+  providerCallId?: string
+  name: string
+  arguments: Record<string, unknown>
+  opaque?: Record<string, unknown>
+  recordsDiff: boolean
+  /** Absent for a call that waits for the client. */
+  answer?: { result: string; isError: boolean; refused: boolean }
+}
+
+/**
+ * A change of stored rows. All writes of a step are committed together with the new state, in this order, or not at
+ * all. Every write may be applied twice with the same effect.
+ */
+export type Write =
+  | { w: 'run_input' }
+  /** Text injected into an idle run: policy, preferences and paths of the last run input stay, the rest goes (EC 15). */
+  | { w: 'injected_input' }
+  | { w: 'user_message'; id: string; runId: string; text: string }
+  | {
+      w: 'assistant_message'
+      id: string
+      runId: string
+      text: string
+      provider: Provider
+      model: string
+      interrupted: boolean
+      calls: NewCall[]
+    }
+  | { w: 'settle_call'; callId: string; isError: boolean; content: string }
+  | {
+      w: 'approval'
+      id: string
+      targetType: 'tool_call' | 'gate' | 'plan'
+      targetId: string
+      decision: ApprovalDecision
+      reason?: string
+    }
+  | { w: 'plan'; id: string; content: string }
+  | { w: 'plan_status'; id: string; status: 'approved' | 'rejected' }
+  | { w: 'open_turn'; turnId: string; runId: string; turn: number }
+  | { w: 'trace'; turnId: string; entries: TraceEntry[] }
+  | { w: 'call'; turnId: string; call: CallRecord }
+  /** Replaces the call that was noted before it left. */
+  | { w: 'call_settled'; turnId: string; call: CallRecord }
+  | {
+      w: 'close_turn'
+      turnId: string
+      status: 'done' | 'failed' | 'superseded' | 'interrupted'
+      outcome: TurnResponse | null
+    }
+  | { w: 'sealed'; ref: ContentRef; payload: EncryptedPayload }

@@ -1,0 +1,143 @@
+import { type Failure, failure } from '../protocol/execution/errors.ts'
+import type { Attachments } from '../protocol/execution/execute.ts'
+import type { PermissionMode } from '../protocol/execution/policy.ts'
+import { err, ok, type Result } from '../protocol/result.ts'
+import { type PermissionMap, toolMode } from './permissions.ts'
+import type { OfferedTool } from './prompt.ts'
+
+/** Who answers a call: the user's machine, or the router itself. */
+export type ToolExecutor = 'client' | 'skill'
+
+/** A tool of this turn with everything that mediation needs to know about it. */
+export type TurnTool = OfferedTool & {
+  executor: ToolExecutor
+  mode: PermissionMode
+  changesFiles: boolean
+  /** A file change that leaves a diff row (EC 12.4). */
+  recordsDiff: boolean
+  /** What a skill call is answered with. */
+  skillBody?: string
+}
+
+const text = (description: string) => ({ type: 'string', description })
+const object = (properties: Record<string, unknown>, required: string[]) => ({
+  type: 'object',
+  properties,
+  required,
+  additionalProperties: false,
+})
+
+type ContractTool = { description: string; parameters: Record<string, unknown>; changesFiles: boolean }
+
+/** The four tools that every client of the contract can run (EC 12.1). */
+const CONTRACT_TOOLS: Readonly<Record<string, ContractTool>> = {
+  read_file: {
+    description: 'Reads a text file of the workspace.',
+    parameters: object({ path: text('Path relative to the workspace root.') }, ['path']),
+    changesFiles: false,
+  },
+  write_file: {
+    description: 'Creates a file or replaces its whole content.',
+    parameters: object(
+      { path: text('Path relative to the workspace root.'), content: text('The whole new content.') },
+      ['path', 'content'],
+    ),
+    changesFiles: true,
+  },
+  edit_file: {
+    description: 'Replaces one exact piece of text in a file.',
+    parameters: object(
+      {
+        path: text('Path relative to the workspace root.'),
+        old: text('The exact text to replace; it must occur once.'),
+        new: text('The text to put in its place.'),
+      },
+      ['path', 'old', 'new'],
+    ),
+    changesFiles: true,
+  },
+  shell: {
+    description: 'Runs a shell command in the workspace root.',
+    parameters: object({ command: text('The command line.') }, ['command']),
+    changesFiles: false,
+  },
+}
+
+/** Names that a declaration may not take beside those of the contract and of the skills (D08). */
+const RESERVED_NAMES: ReadonlySet<string> = new Set(['memory'])
+
+export type ToolsInput = { attachments: Attachments; permissions: PermissionMap; planning: boolean }
+
+/**
+ * The tools of a turn (EC 12.1): the contract's four, one per skill, and what the client declared. Denied ones are
+ * left out; while planning, those that change files as well. A declaration that takes a name already used is refused.
+ */
+export function turnTools({ attachments, permissions, planning }: ToolsInput): Result<TurnTool[], Failure> {
+  const tools: TurnTool[] = []
+  for (const [name, { description, parameters, changesFiles }] of Object.entries(CONTRACT_TOOLS)) {
+    const mode = toolMode(permissions, name, undefined, 'ask')
+    tools.push({
+      name,
+      description,
+      parameters,
+      executor: 'client',
+      mode,
+      changesFiles,
+      recordsDiff: changesFiles,
+    })
+  }
+  const skills = skillTools(attachments)
+  const taken = new Set([
+    ...Object.keys(CONTRACT_TOOLS),
+    ...RESERVED_NAMES,
+    ...skills.map(({ name }) => name),
+  ])
+  for (const declared of attachments.tools ?? []) {
+    if (taken.has(declared.name)) {
+      return err(
+        failure('invalid_request', `attachments.tools: the name \`${declared.name}\` is already taken`, {
+          tool: declared.name,
+        }),
+      )
+    }
+    taken.add(declared.name)
+    tools.push({
+      name: declared.name,
+      description: declared.description,
+      parameters: declared.parameters,
+      executor: 'client',
+      mode: toolMode(permissions, declared.name, declared.permission ?? undefined, 'ask'),
+      changesFiles: declared.changes_files,
+      recordsDiff: false,
+    })
+  }
+  tools.push(...skills)
+  return ok(tools.filter((tool) => tool.mode !== 'deny' && !(planning && tool.changesFiles)))
+}
+
+/** One tool per skill, answered by the router with the skill's body (EC 12.5). The first of a name wins. */
+function skillTools(attachments: Attachments): TurnTool[] {
+  const tools = new Map<string, TurnTool>()
+  for (const skill of [...attachments.invoked_skills, ...attachments.available_skills]) {
+    const name = skillToolName(skill.name)
+    if (name === '' || name in CONTRACT_TOOLS || RESERVED_NAMES.has(name) || tools.has(name)) continue
+    tools.set(name, {
+      name,
+      description: firstLine(skill.content) || `Loads the skill ${skill.name}.`,
+      parameters: object({}, []),
+      executor: 'skill',
+      mode: 'allow',
+      changesFiles: false,
+      recordsDiff: false,
+      skillBody: skill.content,
+    })
+  }
+  return [...tools.values()]
+}
+
+/** A skill's folder name in the alphabet that every provider accepts for tools. */
+const skillToolName = (name: string): string => name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64)
+
+/** The first line with words in it, without heading marks. */
+export const firstLine = (body: string): string =>
+  (body.split('\n').find((line) => line.replace(/^#+/, '').trim() !== '') ?? '').replace(/^#+/, '').trim()
