@@ -11,7 +11,7 @@ import { narrowPermissions, type PermissionMap } from './permissions.ts'
 import { makePrivacyGuard } from './privacy.ts'
 import type { ModelRequest } from './prompt.ts'
 import { planRoute, type RoutePlan } from './route.ts'
-import { type Catalogue, type Demands, promptBudget, type Selection, selectModels } from './select.ts'
+import { type Demands, promptBudget } from './select.ts'
 import { estimateTokens } from './tokens.ts'
 import { type TurnTool, turnTools } from './tools.ts'
 import type { TranscriptCall, TranscriptMessage } from './transcript.ts'
@@ -28,10 +28,7 @@ export type TurnPlan = {
   demands: Demands
 }
 
-/** A decided turn. */
-export type ResolvedTurn = TurnPlan & { selection: Selection }
-
-/** A resolved turn made ready for one model of its chain. */
+/** A planned turn made ready for one model of its route. */
 export type PreparedCall = { request: ModelRequest; verdicts: Verdict[]; outcome: ContextOutcome }
 
 /** Steps 1 to 3 of a turn: classify, match the policy, gather context, derive what the model must be able to do. */
@@ -109,14 +106,8 @@ export function planTurn(view: TurnView): Result<TurnPlan, Failure> {
   })
 }
 
-/** Step 3 of a turn, once the catalogue is known. */
-export function selectForTurn(plan: TurnPlan, catalogue: Catalogue): Result<ResolvedTurn, Failure> {
-  const selection = selectModels(plan.demands, catalogue)
-  return selection.ok ? ok({ ...plan, selection: selection.value }) : selection
-}
-
 /** Step 4 of a turn: trims the context to the model's window and builds the request. */
-export function prepareCall(turn: ResolvedTurn, model: ModelDescriptor): PreparedCall {
+export function prepareCall(turn: TurnPlan, model: ModelDescriptor): PreparedCall {
   const tools = model.capabilities.tools ? turn.tools : []
   const verdicts = selectContext(turn.candidates, {
     budgetTokens: promptBudget(model) - fixedTokens(turn.view, tools),

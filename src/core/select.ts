@@ -1,7 +1,6 @@
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import { type ModelReference, type Provider, splitModelReference } from '../protocol/execution/ids.ts'
 import type { ModelCapabilities, ModelDescriptor } from '../protocol/execution/models.ts'
-import { err, ok, type Result } from '../protocol/result.ts'
 
 /** What a turn demands of the model that serves it (EC 8.5). */
 export type Demands = {
@@ -15,18 +14,23 @@ export type Demands = {
   requiredTokens: number
 }
 
+/** What is known of a model: its descriptor, that its provider does not offer it, why it cannot be asked, or nothing yet. */
+export type Lookup =
+  | { k: 'found'; model: ModelDescriptor }
+  | { k: 'absent' }
+  | { k: 'unlisted' }
+  | { k: 'unavailable'; failure: Failure }
+
 export type Catalogue = {
-  /** The descriptor behind a reference, or why there is none. */
-  find(provider: Provider, model: string): ModelDescriptor | null
+  find(provider: Provider, model: string): Lookup
   hasCredential(provider: Provider): boolean
 }
 
-export type Selection = {
-  /** Every usable model in the order of the route; the first serves, the rest are the fallbacks (EC 8.6). */
-  chain: ModelDescriptor[]
-  /** The first usable one is not the first choice. */
-  fallbackUsed: boolean
-}
+/** The model that serves, the provider whose models have to be listed first, or why there is none. */
+export type Choice =
+  | { k: 'use'; model: ModelDescriptor; reference: ModelReference; fallbackUsed: boolean }
+  | { k: 'list'; provider: Provider; models: string[] }
+  | { k: 'none'; failure: Failure }
 
 /** The output allowance that is kept free where a model states none (EC 10.3). */
 const DEFAULT_OUTPUT_ALLOWANCE_TOKENS = 256
@@ -37,24 +41,42 @@ export const promptBudget = (
 ): number =>
   Math.max(0, model.max_context_tokens - (model.max_output_tokens ?? DEFAULT_OUTPUT_ALLOWANCE_TOKENS))
 
-type Obstacle = 'unknown' | 'credential' | 'remote' | 'capability' | 'window'
+type Obstacle = 'absent' | 'unavailable' | 'credential' | 'remote' | 'capability' | 'window' | 'failed'
 
-/** Walks the route and keeps every model that may serve, by one predicate for first choice and fallbacks. */
-export function selectModels(demands: Demands, catalogue: Catalogue): Result<Selection, Failure> {
-  const chain: ModelDescriptor[] = []
+/**
+ * Walks the route and takes the first model that may serve, by one predicate for the first choice and the fallbacks
+ * (EC 8.5, 8.6). `failed` are those that were tried in this turn and did not answer. A provider is only asked for its
+ * models when the walk reaches one of them.
+ */
+export function chooseModel(
+  demands: Demands,
+  catalogue: Catalogue,
+  failed: ReadonlySet<ModelReference> = new Set(),
+): Choice {
   const obstacles: { reference: ModelReference; obstacle: Obstacle }[] = []
-  let fallbackUsed = false
   for (const [index, reference] of demands.references.entries()) {
     const { provider, model } = splitModelReference(reference)
-    const descriptor = catalogue.find(provider, model)
-    const obstacle = descriptor === null ? 'unknown' : obstacleFor(descriptor, demands, catalogue)
-    if (obstacle === null && descriptor !== null) {
-      if (chain.length === 0) fallbackUsed = index > 0
-      if (!chain.some((kept) => kept.provider === provider && kept.model === model)) chain.push(descriptor)
-    } else obstacles.push({ reference, obstacle: obstacle ?? 'unknown' })
+    const found = catalogue.find(provider, model)
+    if (found.k === 'unlisted') return { k: 'list', provider, models: modelsOf(provider, demands) }
+    let obstacle: Obstacle
+    if (failed.has(reference)) obstacle = 'failed'
+    else if (found.k !== 'found') obstacle = found.k
+    else {
+      const hindrance = obstacleFor(found.model, demands, catalogue)
+      if (hindrance === null) return { k: 'use', model: found.model, reference, fallbackUsed: index > 0 }
+      obstacle = hindrance
+    }
+    obstacles.push({ reference, obstacle })
   }
-  return chain.length > 0 ? ok({ chain, fallbackUsed }) : err(refusal(demands, obstacles, catalogue))
+  return { k: 'none', failure: refusal(demands, obstacles, catalogue) }
 }
+
+/** Every model of the route that this provider would serve: one listing answers for all. */
+const modelsOf = (wanted: Provider, { references }: Demands): string[] =>
+  references
+    .map(splitModelReference)
+    .filter(({ provider }) => provider === wanted)
+    .map(({ model }) => model)
 
 function obstacleFor(model: ModelDescriptor, demands: Demands, catalogue: Catalogue): Obstacle | null {
   if (demands.localBecause !== null && !model.local) return 'remote'
@@ -72,7 +94,9 @@ function missingCapability(has: ModelCapabilities, needs: ModelCapabilities): st
 }
 
 const OBSTACLE_WORDS: Record<Obstacle, string> = {
-  unknown: 'not offered by its provider',
+  absent: 'not offered by its provider',
+  unavailable: 'its provider cannot be asked',
+  failed: 'did not answer',
   credential: 'no credential for its provider',
   remote: 'remote, and this turn is bound to local models',
   capability: 'lacks a needed capability',
@@ -92,30 +116,27 @@ function refusal(
   const details = {
     candidates: obstacles.map(({ reference, obstacle }) => ({ model: reference, reason: obstacle })),
   }
-  if (demands.localBecause !== null && obstacles.some(({ obstacle }) => obstacle === 'remote')) {
-    if (demands.overrideUsed) {
+  if (demands.localBecause !== null) {
+    const remote = obstacles.some(({ obstacle }) => obstacle === 'remote')
+    if (demands.overrideUsed && remote) {
       return failure('override_not_allowed', `an explicit remote model may not see this turn: ${tried}`, {
         ...details,
         reason: demands.localBecause,
       })
     }
-    return failure('no_route', `this turn is bound to local models and none is usable: ${tried}`, {
-      ...details,
-      reason: 'no_local_model',
-      local_because: demands.localBecause,
-    })
-  }
-  if (demands.localBecause !== null && !demands.overrideUsed) {
-    return failure('no_route', `this turn is bound to local models and none is usable: ${tried}`, {
-      ...details,
-      reason: 'no_local_model',
-      local_because: demands.localBecause,
-    })
+    if (!demands.overrideUsed) {
+      return failure('no_route', `this turn is bound to local models and none is usable: ${tried}`, {
+        ...details,
+        reason: 'no_local_model',
+        local_because: demands.localBecause,
+      })
+    }
   }
   if (all('window')) {
     const windows = demands.references.map((reference) => {
       const { provider, model } = splitModelReference(reference)
-      return catalogue.find(provider, model)?.max_context_tokens ?? 0
+      const found = catalogue.find(provider, model)
+      return found.k === 'found' ? found.model.max_context_tokens : 0
     })
     return failure('context_window_exceeded', `the required context does not fit: ${tried}`, {
       estimated_tokens: demands.requiredTokens,
@@ -130,8 +151,14 @@ function refusal(
       capability: capabilities.join(', '),
     })
   }
-  if (demands.overrideUsed && all('unknown')) {
+  if (demands.overrideUsed && all('absent')) {
     return failure('model_not_found', `the explicit model is not offered: ${tried}`, details)
+  }
+  const [only] = demands.references
+  if (demands.overrideUsed && only !== undefined && all('unavailable')) {
+    const { provider, model } = splitModelReference(only)
+    const found = catalogue.find(provider, model)
+    if (found.k === 'unavailable') return found.failure
   }
   if (all('credential')) {
     return failure(

@@ -1,2 +1,17 @@
 /** The release that `GET /status` reports; a test holds it equal to package.json. */
 export const ROUTER_VERSION = '0.1.0'
+
+/**
+ * One line per change of the execution wire, oldest first, with the SHA-256 of what is published for requests and for
+ * responses. A test compares the last line with the types, so that nobody changes the wire by accident. A line that a
+ * release went out with is never edited: whoever changes the wire after it adds one.
+ */
+export const EXECUTION_WIRE_HISTORY = [
+  {
+    version: 1,
+    since: '0.1.0',
+    change: 'the contract, declared tools, `GET …/run`, decisions and epochs on calls, interrupted messages',
+    requests: 'e01e3824e4dcac9a2430acde1f76278856d844b0ecf97bfc23927461f843535e',
+    responses: 'c73e67b6c5749819d7892347152e2d783cf7d9a9b2abb3ec8c62b7f8739dcdec',
+  },
+] as const

@@ -1,11 +1,22 @@
 import type { ModelRequest } from '../core/prompt.ts'
 import type { Provider } from '../protocol/execution/ids.ts'
-import type { ModelDescriptor, ProviderDescriptor, ProviderErrorCategory } from '../protocol/execution/models.ts'
+import type {
+  ModelDescriptor,
+  ProviderDescriptor,
+  ProviderErrorCategory,
+} from '../protocol/execution/models.ts'
 import type { Result } from '../protocol/result.ts'
 import type { Egress } from './egress.ts'
 
 /** A provider's failure as data. `message` is fit for a client: no credential, no prompt, no response body. */
-export type ProviderFailure = { category: ProviderErrorCategory; message: string; retryAfterMs?: number }
+export type ProviderFailure = {
+  category: ProviderErrorCategory
+  message: string
+  /** How long the provider asks to wait. */
+  retryAfterMs?: number
+  /** The router itself ended the call; no reason to try another model. */
+  aborted?: true
+}
 
 /** Token counts as a provider reports them. An absent counter is unknown (U43). */
 export type ReportedUsage = {
@@ -20,8 +31,9 @@ export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'refused' | 'other
 
 /**
  * What an invocation yields, in order. It ends with exactly one `finished` or `failed` and nothing after it; `usage`
- * comes at most once, before the end. A `tool_call` is whole: its arguments are parsed; text that is no JSON object
- * is kept in `malformedArguments` and `arguments` is empty.
+ * comes at most once, before the end. A `tool_call` is whole and comes after all deltas, when the answer is known to be
+ * complete, so a call of a cut stream is never seen. Its arguments are parsed; text that is no JSON object is kept in
+ * `malformedArguments` and `arguments` is empty.
  */
 export type ModelEvent =
   | { type: 'text_delta'; delta: string }
@@ -46,7 +58,10 @@ export type CallContext = { credential?: string; egress: Egress; signal: AbortSi
 export interface ModelProvider {
   readonly descriptor: ProviderDescriptor
   /** Descriptors of the models named, or of all when `names` is absent. A name that is not offered is left out. */
-  listModels(context: CallContext, names?: readonly string[]): Promise<Result<ModelDescriptor[], ProviderFailure>>
+  listModels(
+    context: CallContext,
+    names?: readonly string[],
+  ): Promise<Result<ModelDescriptor[], ProviderFailure>>
   /** Runs one completion. Aborting `context.signal` closes the upstream connection; the iteration then just ends with `failed`. */
   invoke(request: ModelRequest, context: CallContext): AsyncIterable<ModelEvent>
 }

@@ -136,6 +136,7 @@ function inject(
     unsettled: { digest, kind: 'inject' },
     planning: fresh ? false : state.planning,
     unattendedRounds: 0,
+    promptTraced: false,
     checkpointTurnId: null,
     ...(fresh
       ? { driverEpoch: state.driverEpoch + 1, planApproved: false, remoteDeclined: false, disclosed: [] }
@@ -301,7 +302,7 @@ function decide(
       ? approved
         ? {
             disclosed:
-              phase.model === undefined ? state.disclosed : unique([...state.disclosed, phase.model]),
+              phase.provider === undefined ? state.disclosed : unique([...state.disclosed, phase.provider]),
           }
         : { remoteDeclined: true }
       : {}),

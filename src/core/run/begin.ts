@@ -1,12 +1,11 @@
 import { failure } from '../../protocol/execution/errors.ts'
-import type { Payload } from '../../protocol/execution/trace.ts'
 import { boundText, eventTurnId } from './events.ts'
 import type { RunInputEvent } from './inputs.ts'
 import { LEASE_MS, type RunState, type Serving } from './state.ts'
 import type { Refusal, Step, StepContext } from './step.ts'
 import { recover, supersede } from './supersede.ts'
 import { traceEntries, traceIdOf } from './trace.ts'
-import type { Write } from './writes.ts'
+import type { TracePayload, Write } from './writes.ts'
 
 /** The lock is held: a turn is being served and its lease has not run out (EC 5.3). */
 export const isServing = (state: RunState, nowMs: number): boolean =>
@@ -68,6 +67,7 @@ export function beginRun(
     costAccepted: false,
     unattendedRounds: 0,
     lastRoute: previous?.lastRoute ?? null,
+    promptTraced: false,
     traceId: `trace:${active.turnId}`,
     checkpointTurnId: null,
   }
@@ -96,7 +96,12 @@ export function beginRun(
 }
 
 /** Adds trace events under the run's latest route to a step; without a route yet there is nothing to trace under. */
-export function withTraces(result: Step, turnId: string, payloads: Payload[], context: StepContext): Step {
+export function withTraces(
+  result: Step,
+  turnId: string,
+  payloads: TracePayload[],
+  context: StepContext,
+): Step {
   const { lastRoute } = result.state
   if (lastRoute === null || payloads.length === 0) return result
   const entries = traceEntries(payloads, lastRoute, context)

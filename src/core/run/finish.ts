@@ -10,7 +10,7 @@ import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { RunInputEvent, TurnReport } from './inputs.ts'
 import type { LastRoute, RunState, Serving, ToolWait } from './state.ts'
 import type { Step, StepContext } from './step.ts'
-import type { CallRecord, NewCall, Write } from './writes.ts'
+import type { CallRecord, NewCall, TracePayload, Write } from './writes.ts'
 
 type Input<Type extends RunInputEvent['type']> = Extract<RunInputEvent, { type: Type }>
 
@@ -28,20 +28,25 @@ const routeOf = ({ classification, routing }: TurnReport): LastRoute => ({
 export function resolved(
   state: RunState,
   { lease, turnId }: Serving,
-  { report, traces, gate, call }: Input<'turn_resolved'>,
+  { report, traces, gate, call, failedCall }: Input<'turn_resolved'>,
   context: StepContext,
 ): Step {
-  const decided: RunState = { ...state, lastRoute: routeOf(report) }
+  const decided: RunState = { ...state, lastRoute: routeOf(report), promptTraced: true }
+  const { provider, model } = report.routing
+  const told: TracePayload[] = state.promptTraced
+    ? traces
+    : [...traces, { type: 'message', role: 'user', provider, model }]
+  const before: Write[] = failedCall ? [{ w: 'call_settled', turnId, call: failedCall }] : []
   if (gate === null) {
     return withTraces(
       {
         state: decided,
-        writes: [{ w: 'call', turnId, call }],
+        writes: [...before, { w: 'call', turnId, call }],
         events: [],
         effects: [{ e: 'call_model', lease }],
       },
       turnId,
-      traces,
+      told,
       context,
     )
   }
@@ -52,7 +57,7 @@ export function resolved(
       k: 'AwaitingApproval',
       approvalId,
       kind: gate.kind,
-      model: gate.model,
+      provider: gate.provider,
       pending: [],
       resume: 'Invoke',
     },
@@ -61,7 +66,7 @@ export function resolved(
     checkpointTurnId: turnId,
   }
   const events: RunEvent[] = [{ type: 'approval_requested', approvalId, kind: gate.kind }]
-  const traced = withTraces({ state: paused, writes: [], events, effects: [] }, turnId, traces, context)
+  const traced = withTraces({ state: paused, writes: before, events, effects: [] }, turnId, told, context)
   const approval = { approval_id: approvalId, kind: gate.kind, detail: gate.detail }
   return close(traced, turnId, 'done', awaitingApproval(approval, null, traced.state.traceId))
 }

@@ -3,12 +3,11 @@ import type { Failure } from '../../protocol/execution/errors.ts'
 import type { ContentRef, Provider } from '../../protocol/execution/ids.ts'
 import type { TaskIntent } from '../../protocol/execution/policy.ts'
 import type { PlainMap } from '../../protocol/execution/sealed.ts'
-import type { Payload } from '../../protocol/execution/trace.ts'
 import type { Classification, ContextOutcome, RoutingDecision } from '../../protocol/execution/turn.ts'
 import type { Usage } from '../../protocol/execution/usage.ts'
 import type { MediatedCall } from '../mediate.ts'
 import type { Driver } from './state.ts'
-import type { CallRecord } from './writes.ts'
+import type { CallRecord, TracePayload } from './writes.ts'
 
 /** What a turn was decided to be, as reports show it. */
 export type TurnReport = { classification: Classification; routing: RoutingDecision; context: ContextOutcome }
@@ -16,8 +15,7 @@ export type TurnReport = { classification: Classification; routing: RoutingDecis
 /** A decision that has to be asked for before the model may be invoked (EC 13). */
 export type Gate = {
   kind: 'remote_disclosure' | 'cost_limit'
-  /** `provider/model`. */
-  model: string
+  provider: Provider
   detail: Record<string, unknown>
 }
 
@@ -47,10 +45,12 @@ export type RunInputEvent =
       type: 'turn_resolved'
       lease: string
       report: TurnReport
-      traces: Payload[]
+      traces: TracePayload[]
       gate: Gate | null
       /** The call about to leave, its usage still unknown. */
       call: CallRecord
+      /** The call before it in this turn, which did not answer. */
+      failedCall: CallRecord | null
     }
   /** Sealed content has to be opened by the client before the prompt can be built (EC 17.3). */
   | { type: 'decryption_needed'; lease: string; records: ContentRef[]; toEncrypt: PlainMap }

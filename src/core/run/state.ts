@@ -29,8 +29,8 @@ export type RunPhase =
       kind: ApprovalKind
       /** The plan that a `plan` approval is about. */
       planId?: string
-      /** `provider/model` of the call that a disclosure or cost approval is about. */
-      model?: string
+      /** The provider that a disclosure approval is about. */
+      provider?: Provider
       pending: PendingWrite[]
       resume: 'Invoke' | 'NextTurn'
     }
@@ -63,12 +63,14 @@ export type RunState = {
   planning: boolean
   planApproved: boolean
   remoteDeclined: boolean
-  /** `provider/model` pairs whose disclosure was approved in this run (EC 13). */
-  disclosed: string[]
+  /** Remote providers to which disclosure was approved in this run (EC 13). */
+  disclosed: Provider[]
   costAccepted: boolean
   /** Model calls in a row that were answered by the router alone. */
   unattendedRounds: number
   lastRoute: LastRoute | null
+  /** The trace tells of the newest user message. */
+  promptTraced: boolean
   /** `trace:<uuid>` of the run's newest trace event. */
   traceId: string
   /** The turn whose outcome is the run's current envelope; null until the run reaches its first checkpoint. */

@@ -1,11 +1,10 @@
-import type { Payload } from '../../protocol/execution/trace.ts'
 import type { LastRoute } from './state.ts'
 import type { StepContext } from './step.ts'
-import type { TraceEntry } from './writes.ts'
+import type { TraceEntry, TracePayload } from './writes.ts'
 
 /** Turns payloads into entries of a turn's trace, all under one route (EC 19). */
 export function traceEntries(
-  payloads: Payload[],
+  payloads: TracePayload[],
   route: LastRoute,
   { nowMs, newId }: StepContext,
 ): TraceEntry[] {

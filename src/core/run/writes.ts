@@ -13,8 +13,16 @@ export type TraceEntry = {
   provider: Provider
   model: string
   matchedRule?: string
-  payload: Payload
+  payload: TracePayload
 }
+
+/** The verdicts on all candidates of a turn in one entry (D28); readers see one event per candidate. */
+export type SelectionList = {
+  type: 'context_selection_list'
+  items: { path?: string; kind: string; included: boolean; reason: string }[]
+}
+
+export type TracePayload = Payload | SelectionList
 
 /** One upstream call and what it used. `usage` is null when it is unknown (D23, U43). */
 export type CallRecord = {

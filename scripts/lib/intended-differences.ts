@@ -1,0 +1,169 @@
+/**
+ * Where our execution API differs from the contract on purpose. Data only: whatever is not listed here fails
+ * `npm run check:contract`, and so does an entry that no difference answers to any more.
+ */
+
+import type { DifferenceKind } from './contract/difference.ts'
+
+/** `at` are places as the check prints them; `*` stands for anything in one. */
+export type IntendedDifference = { what: DifferenceKind; at: readonly string[]; reason: string }
+
+const USAGE_FIELDS = [
+  'input_tokens',
+  'output_tokens',
+  'cached_tokens',
+  'reasoning_tokens',
+  'total_tokens',
+  'currency',
+]
+
+export const INTENDED_DIFFERENCES: readonly IntendedDifference[] = [
+  // Routes and headers that we add. A client of the contract never meets them.
+  {
+    what: 'operation added',
+    at: ['GET /api/v1/sessions/{session_id}/run'],
+    reason: 'a run belongs to the session and not to a connection: where it stands can be asked (D19)',
+  },
+  {
+    what: 'operation added',
+    at: ['POST /api/v1/sessions/{session_id}/stream'],
+    reason: 'execute for clients that cannot set Accept; the protocol text still speaks of `stream`',
+  },
+  {
+    what: 'operation added',
+    at: ['GET /api/v1/openapi.json'],
+    reason: 'the router serves its own description',
+  },
+  {
+    what: 'parameter added',
+    at: [
+      'POST /api/v1/sessions header idempotency-key',
+      'POST /api/v1/sessions/{session_id}/execute header idempotency-key',
+      'POST /api/v1/sessions/{session_id}/continue header idempotency-key',
+    ],
+    reason: 'a request whose answer was lost can be repeated (D20)',
+  },
+  {
+    what: 'parameter added',
+    at: ['POST /api/v1/auth/bootstrap header x-smista-bootstrap-token'],
+    reason: 'a public deployment must not mint accounts for strangers (D43)',
+  },
+  {
+    what: 'parameter added',
+    at: ['GET /api/v1/sessions query limit', 'GET /api/v1/sessions query after'],
+    reason: 'the list has pages for those who ask (D52)',
+  },
+  {
+    what: 'parameter added',
+    at: ['* header x-smista-provider-*-api-key'],
+    reason: 'the contract has these headers in its text (EC 1.1) and leaves them out of its parameters',
+  },
+
+  // Refusals that the contract has in its text (EC 1.2, 1.4, 1.5, 2) and leaves out of these lists.
+  {
+    what: 'response added',
+    at: ['* 400'],
+    reason: 'credentials in the query are refused everywhere (EC 1.2)',
+  },
+  {
+    what: 'response added',
+    at: ['POST /api/v1/auth/bootstrap 403'],
+    reason: 'what a closed bootstrap answers (EC 2.2, D43)',
+  },
+  {
+    what: 'response added',
+    at: ['POST /api/v1/sessions/{session_id}/execute 409'],
+    reason: 'a turn may be being served already (EC 2.11, 5.3)',
+  },
+  { what: 'response added', at: ['* 413'], reason: 'bodies have a size limit (EC 1.5, D49)' },
+  { what: 'response added', at: ['* 415'], reason: 'bodies are JSON (EC 1.4, D49)' },
+  {
+    what: 'response added',
+    at: ['POST /api/v1/sessions 422', 'PUT /api/v1/sessions/{session_id} 422'],
+    reason: 'JSON of another shape is refused, such as a session without a title (EC 1.4, 2.6)',
+  },
+  {
+    what: 'response added',
+    at: ['* 429'],
+    reason: 'every route is rate limited (EC 1.5), and providers are, too',
+  },
+  { what: 'response added', at: ['* 500'], reason: 'anything unexpected, on any route (EC 2, 3)' },
+
+  // Fields that we add. Readers ignore fields they do not know, and writers may leave them out.
+  {
+    what: 'property added',
+    at: ['ToolRequest.decision', 'ToolRequest.driver_epoch', 'ToolResult.driver_epoch'],
+    reason: 'devices decide, drivers execute, and an older driver is fenced out (D05)',
+  },
+  {
+    what: 'property added',
+    at: ['Attachments.tools'],
+    reason: 'tools beyond the four of the contract are declared by the client that has them (D08)',
+  },
+  {
+    what: 'property added',
+    at: ['SessionMessageDetail.interrupted'],
+    reason: 'a message that was cut short is kept and says so (EC 15, D24)',
+  },
+  {
+    what: 'component added',
+    at: ['RunResponse', 'RunningTurn', 'DeclaredTool'],
+    reason: 'the shapes of the additions above',
+  },
+  {
+    what: 'component added',
+    at: ['ContentRef', 'Decimal', 'Timestamp', 'Uuid'],
+    reason: 'names for what the contract writes out as strings; their formats are compared all the same',
+  },
+
+  // Requests: we take more than the contract lists.
+  {
+    what: 'null added',
+    at: [
+      'ClassificationConfig.default_intent',
+      'ClassificationRule.priority',
+      'ContinueRequest(type=*).data.encrypted',
+      'PrivacyPolicy.local',
+      'PrivacyPolicy.remote',
+      'RoutingRule.cost_limit',
+      'RoutingRule.effort',
+      'RoutingRule.local_only',
+      'RoutingRule.priority',
+      'RoutingRule.required_permissions',
+      'ToolResult.is_error',
+      'ToolsConfig.permissions',
+    ],
+    reason: 'a request may send null for any optional field (EC 1), which the schemas do not repeat',
+  },
+  {
+    what: 'null missing',
+    at: ['GET /api/v1/llm/models header x-smista-timeout-ms'],
+    reason: 'a header cannot be null; leaving it out is what is meant',
+  },
+
+  // Requests: rules that the contract has in its text and not in its schemas.
+  {
+    what: 'pattern',
+    at: ['ContentRef', 'Decimal', 'ModelReference', 'Provider'],
+    reason: 'the forms that EC 1 and EC 4 give these strings in words',
+  },
+  {
+    what: 'bounds',
+    at: ['ContinueRequest(type=inject).data.messages'],
+    reason: 'an inject without a message has nothing to inject, and would stop the turn for nothing',
+  },
+
+  // Answers: we promise more than the contract lists.
+  {
+    what: 'became required',
+    at: ['SessionSummary.title', 'ModelDescriptor.display_name', 'ModelDescriptor.max_output_tokens'],
+    reason: 'the three fields that are always there, if only as null (EC 1, omission rules)',
+  },
+  {
+    what: 'null missing',
+    at: ['Usage', 'ModelUsage', 'TaskTypeUsage', 'TurnEvent(type=usage)'].flatMap((shape) =>
+      USAGE_FIELDS.map((field) => `${shape}.${field}`),
+    ),
+    reason: 'what is unknown is left out, not sent as null (EC 1, U43)',
+  },
+]

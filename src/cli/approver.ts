@@ -1,0 +1,116 @@
+import type { Approver, Decision } from '../client/tool-runner.ts'
+import { previewChange } from '../host/tools/run-tool.ts'
+import type { LocalPreferences } from '../protocol/execution/execute.ts'
+import type { PendingApproval, ToolRequest } from '../protocol/execution/turn.ts'
+import { changeText } from './change-text.ts'
+import type { CliIo } from './io.ts'
+import { oneLine, printable } from './printable.ts'
+
+/** What happens where the policy says `ask`. */
+export type ApproveMode = 'ask' | 'yes' | 'deny'
+
+export type ApproverOptions = {
+  mode: ApproveMode
+  root: string
+  io: CliIo
+  preferences: LocalPreferences
+  /** Called when the user presses Ctrl-C at a question: the run is to stop. */
+  onInterrupt(): void
+}
+
+const APPROVED: Decision = { decision: 'approved' }
+const DECLINED: Decision = { decision: 'rejected', reason: 'The user declined.' }
+const INTERRUPTED: Decision = { decision: 'rejected', reason: 'The user stopped the run.' }
+const DENY_MODE: Decision = {
+  decision: 'rejected',
+  reason: 'In this run nothing that needs approval is approved.',
+}
+const NO_TERMINAL: Decision = {
+  decision: 'rejected',
+  reason: 'There is no terminal to ask the user on, so what needs approval is declined.',
+}
+
+/** Tools that the `auto_apply` preference approves. */
+const FILE_CHANGES: ReadonlySet<string> = new Set(['write_file', 'edit_file'])
+
+/** Decides by mode, or asks on the terminal; without one, what would be asked is declined. */
+export function makeApprover(options: ApproverOptions): Approver {
+  const { mode, io, preferences } = options
+  const fixed = (): Decision | undefined => {
+    if (mode === 'yes') return APPROVED
+    if (mode === 'deny') return DENY_MODE
+    return io.isTty ? undefined : NO_TERMINAL
+  }
+  return {
+    approveTool: async (call, signal) => {
+      if (mode !== 'deny' && preferences.auto_apply && FILE_CHANGES.has(call.name)) return APPROVED
+      return fixed() ?? askTool(options, call, signal)
+    },
+    decideGate: async (approval, signal) => {
+      io.err(`${gateText(approval, io)}\n`)
+      return fixed() ?? ask(options, 'Go on?', signal)
+    },
+  }
+}
+
+async function askTool(options: ApproverOptions, call: ToolRequest, signal: AbortSignal): Promise<Decision> {
+  const { io, root } = options
+  const { paint } = io
+  if (call.decision === 'approved') io.err(paint.dim('approved on another device; this computer asks, too\n'))
+  const change = await previewChange(call.name, call.arguments, root)
+  if (change && !change.ok) {
+    // It would fail: the model hears why, and the user is not asked about nothing. It is not approved either, since
+    // the file may change before the call runs.
+    return { decision: 'rejected', reason: change.error.message }
+  }
+  if (change) {
+    io.err(`${changeText(change.value, paint)}\n`)
+    const verb = change.value.before === null ? 'Create' : 'Change'
+    return ask(options, `${verb} ${oneLine(change.value.at.relative, 200)}?`, signal)
+  }
+  if (call.name === 'shell') {
+    io.err(`${paint.bold('$')} ${printable(String(call.arguments?.command ?? ''))}\n`)
+    return ask(options, 'Run this command?', signal)
+  }
+  io.err(`${paint.bold(printable(call.name))} ${printable(JSON.stringify(call.arguments ?? {}, null, 2))}\n`)
+  return ask(options, `Run ${oneLine(call.name, 80)}?`, signal)
+}
+
+async function ask(
+  { io, onInterrupt }: ApproverOptions,
+  question: string,
+  signal: AbortSignal,
+): Promise<Decision> {
+  const answer = await io.confirm(question, signal)
+  if (answer.kind === 'answer') return answer.value ? APPROVED : DECLINED
+  onInterrupt()
+  return INTERRUPTED
+}
+
+/** What a gate asks for, from whatever the router tells; `detail` is display text (EC 29.12). */
+function gateText({ kind, detail }: PendingApproval, { paint }: CliIo): string {
+  const field = (name: string): string => {
+    const value = detail && Object.hasOwn(detail, name) ? detail[name] : undefined
+    return typeof value === 'string' || typeof value === 'number' ? printable(String(value)) : ''
+  }
+  const model = [field('provider'), field('model')].filter((part) => part !== '').join('/')
+  switch (kind) {
+    case 'remote_disclosure': {
+      const paths = detail && Array.isArray(detail.paths) ? detail.paths : []
+      const list = paths.filter((path) => typeof path === 'string').map((path) => `  ${printable(path)}`)
+      return [
+        `${paint.yellow('disclosure')}: the prompt and this context would be sent to ${model}, which is remote:`,
+        ...(list.length > 0 ? list : ['  (no files)']),
+      ].join('\n')
+    }
+    case 'cost_limit': {
+      const currency = field('currency') || 'USD'
+      const range = `${field('estimated_min') || '?'} to ${field('estimated_max') || '?'} ${currency}`
+      return `${paint.yellow('cost')}: ${model} is estimated at ${range}, above the limit of ${field('limit') || '?'} ${currency}`
+    }
+    case 'plan': {
+      const content = field('content')
+      return `${paint.yellow('plan')}: ${content === '' ? 'the plan above waits for your word' : `\n${content}`}`
+    }
+  }
+}

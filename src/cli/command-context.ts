@@ -1,0 +1,69 @@
+import type { Command } from 'commander'
+import type { SwitchyardClient } from '../client/client.ts'
+import type { ProviderKeys } from '../client/provider-header.ts'
+import { EXIT } from './exit-code.ts'
+import { type CliIo, makeCliIo } from './io.ts'
+import { signedInClient } from './sign-in.ts'
+
+/** Where `npm start` and `npm run dev` serve. */
+export const DEFAULT_URL = 'http://127.0.0.1:8787'
+
+/** What a command ends with. */
+export type CommandResult = Promise<number>
+
+/** What every command gets; replaced by tests. */
+export type CommandDeps = { makeIo: (options: { color?: boolean }) => CliIo }
+
+export const DEFAULT_DEPS: CommandDeps = { makeIo: makeCliIo }
+
+/** The options that every command knows. */
+export type CommonOptions = { url?: string; color?: boolean }
+
+/** Ends a command with a sentence instead of a stack trace. */
+export class CommandStop extends Error {
+  readonly exitCode: number
+  constructor(exitCode: number, message: string) {
+    super(message)
+    this.name = 'CommandStop'
+    this.exitCode = exitCode
+  }
+}
+
+/** The router's address: the option, then SWITCHYARD_URL, then the local default. */
+export function routerUrl(options: CommonOptions): string {
+  const url = options.url ?? (process.env.SWITCHYARD_URL || DEFAULT_URL)
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:')
+    throw new CommandStop(EXIT.usage, `"${url}" is not the address of a router; write http://… or https://…`)
+  if (parsed.username !== '' || parsed.search !== '' || parsed.hash !== '')
+    throw new CommandStop(EXIT.usage, 'the address of a router has no user name, query or fragment')
+  return url.replace(/\/+$/, '')
+}
+
+/** A signed-in client, or the end of the command. */
+export async function requireClient(
+  url: string,
+  io: CliIo,
+  providerKeys: ProviderKeys = {},
+): Promise<SwitchyardClient> {
+  const client = await signedInClient({ url, io, providerKeys })
+  if (client.ok) return client.value
+  const usage = client.error.kind === 'storage' || client.error.kind === 'refused'
+  throw new CommandStop(usage ? EXIT.failed : EXIT.unreachable, client.error.message)
+}
+
+/** Asks before something that cannot be undone; without a terminal only `--yes` will do. */
+export async function requireConsent(
+  io: CliIo,
+  yes: boolean | undefined,
+  question: string,
+): Promise<boolean> {
+  if (yes) return true
+  if (!io.isTty) throw new CommandStop(EXIT.usage, 'there is no terminal to ask on; add --yes')
+  const answer = await io.confirm(question)
+  return answer.kind === 'answer' && answer.value
+}
+
+/** All options of a command, those of the program included. */
+export const optionsOf = <T extends object>(command: Command): T & CommonOptions =>
+  command.optsWithGlobals<T & CommonOptions>()

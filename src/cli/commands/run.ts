@@ -1,0 +1,117 @@
+import { text } from 'node:stream/consumers'
+import { type Command, Option } from 'commander'
+import { ModelReference } from '../../protocol/execution/ids.ts'
+import { TaskIntent } from '../../protocol/execution/policy.ts'
+import type { ApproveMode } from '../approver.ts'
+import { type CommandDeps, CommandStop, optionsOf, requireClient, routerUrl } from '../command-context.ts'
+import { EXIT } from '../exit-code.ts'
+import { runInteractive } from '../interactive.ts'
+import { withInterrupts } from '../interrupts.ts'
+import { loadConfig, notAModel, policyOf } from '../policy.ts'
+import { providerKeysFor } from '../provider-keys.ts'
+import { runTask } from '../run-task.ts'
+
+type RunOptions = {
+  model?: string
+  session?: string
+  cwd?: string
+  yes?: boolean
+  deny?: boolean
+  command?: TaskIntent
+  file?: string[]
+  title?: string
+  json?: boolean
+}
+
+const EXAMPLES = `
+Examples:
+  switchyard run "why does @src/parse.ts drop the last row?"
+  switchyard run --model ollama/qwen3:8b "explain this project"
+  switchyard run --command plan "add retries to the client"
+  switchyard run --yes "run the tests and fix what fails"
+  git diff | switchyard run -
+  switchyard run --session 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11 "now the tests"
+  switchyard run --json "summarise CHANGES.md" > events.jsonl
+
+The answer goes to stdout, progress and questions to stderr. Without a terminal, whatever needs
+approval is declined unless --yes is given. Without a prompt, a conversation begins.`
+
+/** `switchyard run [prompt...]`: one prompt carried to its end, with the tools of this machine. */
+export function addRunCommand(program: Command, deps: CommandDeps, end: (exitCode: number) => void): void {
+  program
+    .command('run')
+    .summary('carry out one prompt in a folder')
+    .description(
+      'Carries out one prompt in a folder: routes it, runs the tools it asks for, shows the answer.',
+    )
+    .argument('[prompt...]', 'what to do; `@path` attaches a file, `-` reads the prompt from stdin')
+    .option('--model <provider/model>', 'use this model for the whole run instead of the rules')
+    .option('--session <id>', 'go on in this session instead of a new one')
+    .option('--cwd <dir>', 'the workspace (default: the current folder)')
+    .addOption(new Option('--yes', 'approve everything that would be asked').conflicts('deny'))
+    .addOption(new Option('--deny', 'decline everything that would be asked'))
+    .addOption(new Option('--command <intent>', 'what kind of task it is').choices(TaskIntent.options))
+    .option('--file <path>', 'attach a file of the workspace; may be given several times', collect)
+    .option('--title <text>', 'title of the new session')
+    .option('--json', 'print the events as JSON lines on stdout')
+    .addHelpText('after', EXAMPLES)
+    .action(async (words: string[], _options: unknown, command: Command) => {
+      end(await run(words, optionsOf<RunOptions>(command), deps))
+    })
+}
+
+/** Not a list option: that would swallow the prompt behind it. */
+const collect = (path: string, earlier: string[] = []): string[] => [...earlier, path]
+
+async function run(
+  words: string[],
+  options: ReturnType<typeof optionsOf<RunOptions>>,
+  deps: CommandDeps,
+): Promise<number> {
+  const io = deps.makeIo(options)
+  const url = routerUrl(options)
+  const cwd = options.cwd ?? process.cwd()
+  if (options.model !== undefined && !ModelReference.safeParse(options.model).success)
+    throw new CommandStop(EXIT.usage, notAModel(options.model))
+  const config = loadConfig({ cwd })
+  if (!config.ok) throw new CommandStop(EXIT.usage, config.error.message)
+  const policy = policyOf(config.value, options.model)
+  if (!policy.ok) throw new CommandStop(EXIT.usage, policy.error.message)
+  for (const notice of config.value.notices) io.err(`${io.paint.yellow('note')}: ${notice}\n`)
+  const prompt = await promptOf(words, io.isTty)
+  const client = await requireClient(url, io, providerKeysFor(policy.value, options.model))
+  const session = options.session === undefined ? {} : { sessionId: options.session }
+  if (prompt === undefined) return runInteractive({ client, cwd, policy: policy.value, io, ...session })
+  const result = await withInterrupts(io, (signal) =>
+    runTask({
+      client,
+      cwd,
+      prompt,
+      policy: policy.value,
+      localPreferences: config.value.preferences,
+      approve: approveMode(options),
+      io,
+      signal,
+      files: options.file ?? [],
+      json: options.json ?? false,
+      ...session,
+      ...(options.model === undefined ? {} : { explicitModel: options.model }),
+      ...(options.command === undefined ? {} : { command: options.command }),
+      ...(options.title === undefined ? {} : { title: options.title }),
+    }),
+  )
+  return result.exitCode
+}
+
+/** @returns undefined when a conversation is wanted */
+async function promptOf(words: string[], isTty: boolean): Promise<string | undefined> {
+  const fromStdin = words.length === 1 && words[0] === '-'
+  if (words.length > 0 && !fromStdin) return words.join(' ')
+  if (!fromStdin && isTty) return undefined
+  return text(process.stdin)
+}
+
+function approveMode({ yes, deny }: RunOptions): ApproveMode {
+  if (yes) return 'yes'
+  return deny ? 'deny' : 'ask'
+}

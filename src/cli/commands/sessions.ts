@@ -1,0 +1,146 @@
+import { realpathSync } from 'node:fs'
+import type { Command } from 'commander'
+import type { SwitchyardClient } from '../../client/client.ts'
+import type { ClientFailure } from '../../client/failure.ts'
+import type { SessionDetail, SessionMessageDetail, SessionSummary } from '../../protocol/execution/session.ts'
+import type { Result } from '../../protocol/result.ts'
+import {
+  type CommandDeps,
+  CommandStop,
+  optionsOf,
+  requireClient,
+  requireConsent,
+  routerUrl,
+} from '../command-context.ts'
+import { EXIT, exitCodeOf } from '../exit-code.ts'
+import { failureText } from '../failure-text.ts'
+import type { CliIo } from '../io.ts'
+import { oneLine, printableAnswer } from '../printable.ts'
+
+const MAX_TITLE_CHARS = 60
+
+/** `sessions list | show | archive | delete`. */
+export function addSessionCommands(
+  program: Command,
+  deps: CommandDeps,
+  end: (exitCode: number) => void,
+): void {
+  const sessions = program
+    .command('sessions')
+    .summary('list, show, archive and delete sessions')
+    .description('Works with the sessions of your account.')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  switchyard sessions list --here
+  switchyard sessions show 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11
+  switchyard sessions archive 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11 --restore`,
+    )
+
+  const open = async <T extends object>(command: Command) => {
+    const options = optionsOf<T>(command)
+    const io = deps.makeIo(options)
+    return { options, io, client: await requireClient(routerUrl(options), io) }
+  }
+
+  sessions
+    .command('list')
+    .description('Lists sessions, the newest change first.')
+    .option('--here', 'only those of the current folder')
+    .option('--archived', 'archived ones, too')
+    .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  switchyard sessions list --here --archived')
+    .action(async (_options: unknown, command: Command) => {
+      const { options, io, client } = await open<{ here?: boolean; archived?: boolean; json?: boolean }>(
+        command,
+      )
+      const filter = options.here ? { scope: realpathSync(process.cwd()) } : {}
+      const all = must(await client.sessions.list(filter))
+      const listed = all.filter((session) => options.archived || !session.archived)
+      if (options.json) io.out(`${JSON.stringify(listed, null, 2)}\n`)
+      else for (const session of listed) io.out(`${summaryLine(session)}\n`)
+      if (listed.length === 0 && !options.json) io.err('no sessions\n')
+      end(EXIT.ok)
+    })
+
+  sessions
+    .command('show <id>')
+    .description('Prints the messages of a session, the oldest first.')
+    .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  switchyard sessions show 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11')
+    .action(async (id: string, _options: unknown, command: Command) => {
+      const { options, io, client } = await open<{ json?: boolean }>(command)
+      const session = must(await client.sessions.get(id))
+      if (options.json) io.out(`${JSON.stringify(session, null, 2)}\n`)
+      else show(session, io)
+      end(EXIT.ok)
+    })
+
+  sessions
+    .command('archive <id>')
+    .description('Archives a session, or takes it back.')
+    .option('--restore', 'take it back')
+    .addHelpText('after', '\nExample:\n  switchyard sessions archive 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11')
+    .action(async (id: string, _options: unknown, command: Command) => {
+      const { options, io, client } = await open<{ restore?: boolean }>(command)
+      const session = must(await client.sessions.update(id, { archived: !options.restore }))
+      io.err(`${session.archived ? 'archived' : 'restored'} ${session.id}\n`)
+      end(EXIT.ok)
+    })
+
+  sessions
+    .command('delete <id>')
+    .description('Deletes a session with everything that belongs to it. There is no way back.')
+    .option('--yes', 'do not ask')
+    .addHelpText(
+      'after',
+      '\nExample:\n  switchyard sessions delete 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11 --yes',
+    )
+    .action(async (id: string, _options: unknown, command: Command) => {
+      const { options, io, client } = await open<{ yes?: boolean }>(command)
+      end(await remove(client, io, id, options.yes))
+    })
+}
+
+async function remove(
+  client: SwitchyardClient,
+  io: CliIo,
+  id: string,
+  yes: boolean | undefined,
+): Promise<number> {
+  if (!(await requireConsent(io, yes, `Delete session ${id} for good?`))) {
+    io.err('nothing was deleted\n')
+    return EXIT.failed
+  }
+  must(await client.sessions.delete(id))
+  io.err(`deleted ${id}\n`)
+  return EXIT.ok
+}
+
+function must<T>(answer: Result<T, ClientFailure>): T {
+  if (answer.ok) return answer.value
+  throw new CommandStop(exitCodeOf(answer.error), failureText(answer.error))
+}
+
+function summaryLine(session: SessionSummary): string {
+  const marks = [session.archived ? 'archived' : '', session.encrypted ? 'encrypted' : ''].filter(
+    (mark) => mark,
+  )
+  const title = oneLine(session.title ?? '', MAX_TITLE_CHARS) || '(untitled)'
+  return [session.id, session.updated_at.slice(0, 16).replace('T', ' '), title, ...marks].join('  ')
+}
+
+function show(session: SessionDetail, io: CliIo): void {
+  const text = (raw: string) => (io.outIsTty ? printableAnswer(raw) : raw)
+  io.out(`${oneLine(session.title, MAX_TITLE_CHARS) || '(untitled)'}  ${session.id}\n`)
+  for (const message of session.messages) {
+    const content = 'plaintext' in message.content ? message.content.plaintext : '(encrypted)'
+    io.out(`\n${speaker(message)}\n${text(content)}\n`)
+  }
+}
+
+function speaker({ role, provider, model, interrupted }: SessionMessageDetail): string {
+  const by = provider && model ? ` (${provider}/${model})` : ''
+  return `── ${role}${by}${interrupted ? ', interrupted' : ''}`
+}

@@ -1,0 +1,34 @@
+import type { ClientFailure } from '../client/failure.ts'
+
+/** What the user can do about the codes that have a remedy on this machine. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  missing_provider_credentials:
+    'set the key of that provider (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or SWITCHYARD_PROVIDER_<NAME>_API_KEY)',
+  invalid_provider_credentials: 'the provider does not accept its key: check the environment variable',
+  provider_authentication: 'the provider does not accept its key: check the environment variable',
+  no_route: 'name a local model in [routing], or take the restricted file out of the prompt',
+  override_not_allowed:
+    'restricted content may only go to a local model: leave --model out or name a local one',
+  model_not_found: 'check the name of the model with its provider',
+  run_in_flight: 'another program is being served in this session: wait for it, or stop it there',
+  session_not_found: '`switchyard sessions list` shows your sessions; archived ones are restored first',
+  token_expired: 'run `switchyard login`',
+  token_revoked: 'run `switchyard login`',
+  invalid_token: 'run `switchyard login`',
+}
+
+/** A failure as one line, with its code and a remedy where there is one. */
+export function failureText(failure: ClientFailure): string {
+  switch (failure.kind) {
+    case 'http':
+    case 'turn': {
+      const remedy = REMEDIES[failure.code]
+      return `${failure.message} (${failure.code})${remedy === undefined ? '' : `\n  ${remedy}`}`
+    }
+    case 'not_json':
+    case 'unexpected_body':
+      return `the router's answer cannot be understood: ${failure.message}`
+    default:
+      return failure.message
+  }
+}

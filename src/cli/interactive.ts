@@ -1,0 +1,128 @@
+import type { SwitchyardClient } from '../client/client.ts'
+import { ModelReference } from '../protocol/execution/ids.ts'
+import type { ExecutePolicy } from '../protocol/execution/policy.ts'
+import { EXIT } from './exit-code.ts'
+import { failureText } from './failure-text.ts'
+import { withInterrupts } from './interrupts.ts'
+import type { CliIo } from './io.ts'
+import { notAModel } from './policy.ts'
+import { usageLine } from './run-summary.ts'
+import { runTask } from './run-task.ts'
+
+export type InteractiveOptions = {
+  client: SwitchyardClient
+  /** The workspace. */
+  cwd: string
+  policy: ExecutePolicy
+  /** Absent: the first prompt begins a session. */
+  sessionId?: string
+  io: CliIo
+}
+
+const HELP = `Type what you want done; every line goes to the same session. @path attaches a file.
+  /model REF|auto   use one model (provider/model), or let the rules decide
+  /usage            tokens and cost of this session
+  /new              begin a new session
+  /quit             leave (also Ctrl-C or Ctrl-D at the prompt)
+Ctrl-C during a run stops the run.
+`
+
+/**
+ * The conversation at a terminal: a prompt, a run, a prompt. Text typed while a run is at work waits for the next
+ * prompt.
+ * @returns the exit code
+ */
+export async function runInteractive(options: InteractiveOptions): Promise<number> {
+  const conversation = new Conversation(options)
+  options.io.err(options.io.paint.dim('/help shows what can be typed here\n'))
+  for (;;) {
+    const typed = await options.io.readLine('› ')
+    if (typed.kind !== 'line') {
+      options.io.err('\n')
+      return EXIT.ok
+    }
+    const text = typed.text.trim()
+    if (text === '/quit' || text === '/exit') return EXIT.ok
+    if (text === '') continue
+    if (text.startsWith('/') && !text.slice(1).split(/\s/)[0]?.includes('/')) await conversation.command(text)
+    else await conversation.say(text)
+  }
+}
+
+class Conversation {
+  readonly #options: InteractiveOptions
+  #sessionId: string | undefined
+  #model: string | undefined
+
+  constructor(options: InteractiveOptions) {
+    this.#options = options
+    this.#sessionId = options.sessionId
+  }
+
+  async say(prompt: string): Promise<void> {
+    const { client, cwd, policy, io } = this.#options
+    const result = await withInterrupts(io, (signal) =>
+      runTask({
+        client,
+        cwd,
+        policy,
+        io,
+        prompt,
+        signal,
+        approve: 'ask',
+        ...(this.#sessionId === undefined ? {} : { sessionId: this.#sessionId }),
+        ...(this.#model === undefined ? {} : { explicitModel: this.#model }),
+      }),
+    )
+    if (result.sessionId !== '') this.#sessionId = result.sessionId
+  }
+
+  async command(text: string): Promise<void> {
+    const { io } = this.#options
+    const [name, ...rest] = text.split(/\s+/)
+    switch (name) {
+      case '/help':
+        io.err(HELP)
+        break
+      case '/new':
+        this.#sessionId = undefined
+        io.err(io.paint.dim('the next prompt begins a new session\n'))
+        break
+      case '/model':
+        this.#chooseModel(rest.join(' '))
+        break
+      case '/usage':
+        await this.#showUsage()
+        break
+      default:
+        io.err(`${io.paint.yellow('unknown command')} ${name}; /help lists them\n`)
+    }
+  }
+
+  #chooseModel(reference: string): void {
+    const { io } = this.#options
+    if (reference === 'auto') this.#model = undefined
+    else if (reference !== '') {
+      const parsed = ModelReference.safeParse(reference)
+      if (parsed.success) this.#model = parsed.data
+      else io.err(`${io.paint.yellow('not changed')}: ${notAModel(reference)}\n`)
+    }
+    io.err(io.paint.dim(`model: ${this.#model ?? 'auto (the rules decide)'}\n`))
+  }
+
+  async #showUsage(): Promise<void> {
+    const { client, io } = this.#options
+    if (this.#sessionId === undefined) {
+      io.err(io.paint.dim('nothing used yet\n'))
+      return
+    }
+    const usage = await client.usage(this.#sessionId)
+    if (!usage.ok) {
+      io.err(`${io.paint.red('error')}: ${failureText(usage.error)}\n`)
+      return
+    }
+    for (const model of usage.value.by_model)
+      io.err(`${model.provider}/${model.model}  ${model.request_count} × · ${usageLine(model)}\n`)
+    io.err(`total  ${usageLine(usage.value.total)}\n`)
+  }
+}

@@ -1,0 +1,27 @@
+import type { CompletedTurn } from '../protocol/execution/turn.ts'
+import type { Usage } from '../protocol/execution/usage.ts'
+
+/** `→ ollama/model  (rule "x"; intent chat, keyword …)`: which model answered, and why. */
+export function routingLine({ routing, classification }: CompletedTurn): string {
+  const why = routing.override_used
+    ? 'chosen by you'
+    : routing.matched_rule
+      ? `rule "${routing.matched_rule}"`
+      : 'default route'
+  const fallback = routing.fallback_used ? ', fallback' : ''
+  return `→ ${routing.provider}/${routing.model}  (${why}${fallback}; intent ${classification.intent}, ${classification.reason})`
+}
+
+/** `in 812 · out 44 tokens · $0.003096`. What is not known is said to be unknown, never zero (U43). */
+export function usageLine(usage: Usage): string {
+  const count = (tokens: number | undefined) => (tokens === undefined ? '?' : String(tokens))
+  const parts = [`in ${count(usage.input_tokens)}`, `out ${count(usage.output_tokens)} tokens`]
+  if (usage.cached_tokens !== undefined) parts.push(`cached ${usage.cached_tokens}`)
+  if (usage.reasoning_tokens !== undefined) parts.push(`reasoning ${usage.reasoning_tokens}`)
+  const cost = usage.actual_cost ?? usage.estimated_cost
+  parts.push(cost === undefined ? 'cost unknown' : money(cost, usage.currency ?? 'USD'))
+  return parts.join(' · ')
+}
+
+const money = (amount: string, currency: string): string =>
+  currency === 'USD' ? `$${amount}` : `${amount} ${currency}`

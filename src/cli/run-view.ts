@@ -1,0 +1,139 @@
+import type { RunEvent } from '../client/drive.ts'
+import type { ToolRequest } from '../protocol/execution/turn.ts'
+import type { CliIo } from './io.ts'
+import { oneLine, printable, printableAnswer } from './printable.ts'
+import { routingLine, usageLine } from './run-summary.ts'
+
+/** Shows a run as it goes. */
+export type RunView = { show(event: RunEvent): void; note(text: string): void }
+
+/** The widest main argument of a tool line; a terminal line with its size beside it. */
+const MAX_ARGUMENT_CHARS = 100
+
+/** The answer on stdout as it comes; one line per tool call, the route and the usage on stderr. */
+export class TextView implements RunView {
+  readonly #io: CliIo
+  /** The text of the present turn that was shown already. */
+  #shown = ''
+  #openLine = false
+  #openTool = false
+
+  constructor(io: CliIo) {
+    this.#io = io
+  }
+
+  show(event: RunEvent): void {
+    switch (event.type) {
+      case 'text_delta':
+        this.#answer(event.delta)
+        break
+      case 'turn_restarted':
+        this.#shown = ''
+        this.note('the router lost this turn and begins it again; the text above is void')
+        break
+      case 'turn_end':
+        this.#endTurn(event)
+        break
+      case 'tool_started':
+        this.#beginTool(event.call)
+        break
+      case 'tool_finished':
+        this.#endTool(event)
+        break
+      case 'gate_decided':
+        if (event.decision.decision === 'rejected')
+          this.note(`declined: ${event.decision.reason ?? 'by the user'}`)
+        break
+      default:
+        break
+    }
+  }
+
+  note(text: string): void {
+    this.#breakLine()
+    this.#io.err(`${this.#io.paint.dim(printable(text))}\n`)
+  }
+
+  #answer(text: string): void {
+    if (text === '') return
+    this.#closeTool()
+    this.#shown += text
+    this.#openLine = !text.endsWith('\n')
+    this.#io.out(this.#io.outIsTty ? printableAnswer(text) : text)
+  }
+
+  #endTurn(event: Extract<RunEvent, { type: 'turn_end' }>): void {
+    if (event.status === 'completed') {
+      const { content } = event.data.message
+      // After a resumption only the end may have come; the answer is in it.
+      if (content.startsWith(this.#shown)) this.#answer(content.slice(this.#shown.length))
+      this.#breakLine()
+      this.#io.err(`${this.#io.paint.dim(printable(routingLine(event.data)))}\n`)
+      this.#io.err(`${this.#io.paint.dim(printable(usageLine(event.data.usage)))}\n`)
+    }
+    this.#breakLine()
+    this.#shown = ''
+  }
+
+  #beginTool(call: ToolRequest): void {
+    this.#breakLine()
+    this.#openTool = true
+    this.#io.err(`${this.#toolHead(call)} `)
+  }
+
+  #endTool({ call, result, summary }: Extract<RunEvent, { type: 'tool_finished' }>): void {
+    const { paint } = this.#io
+    if (!this.#openTool) this.#beginTool(call)
+    this.#openTool = false
+    const size = summary ?? `${result.content.length} characters`
+    const words = oneLine(result.content, MAX_ARGUMENT_CHARS)
+    let outcome = paint.dim(size)
+    if (result.decision === 'rejected') outcome = paint.yellow(`declined: ${words}`)
+    else if (result.is_error) outcome = paint.red(summary === 'failed' ? words : size)
+    this.#io.err(`${outcome}\n`)
+  }
+
+  #toolHead(call: ToolRequest): string {
+    const argument = oneLine(mainArgument(call), MAX_ARGUMENT_CHARS)
+    return `${this.#io.paint.cyan('•')} ${printable(call.name)}${argument === '' ? '' : ` ${argument}`}`
+  }
+
+  /** Puts what follows on a line of its own. */
+  #breakLine(): void {
+    this.#closeTool()
+    if (this.#openLine) this.#io.out('\n')
+    this.#openLine = false
+  }
+
+  #closeTool(): void {
+    if (this.#openTool) this.#io.err('\n')
+    this.#openTool = false
+  }
+}
+
+/** The events as one JSON object per line, for scripts. */
+export class JsonView implements RunView {
+  readonly #io: CliIo
+
+  constructor(io: CliIo) {
+    this.#io = io
+  }
+
+  show(event: RunEvent): void {
+    // How it ended is reported with the exit code by whoever knows it.
+    if (event.type !== 'run_ended') this.#io.out(`${JSON.stringify(event)}\n`)
+  }
+
+  note(text: string): void {
+    this.#io.err(`${printable(text)}\n`)
+  }
+}
+
+/** What a call is about, for its line. */
+function mainArgument({ arguments: args }: ToolRequest): string {
+  for (const name of ['path', 'command', 'query']) {
+    const value = args && Object.hasOwn(args, name) ? args[name] : undefined
+    if (typeof value === 'string' && value !== '') return value
+  }
+  return args && Object.keys(args).length > 0 ? JSON.stringify(args) : ''
+}

@@ -1,0 +1,53 @@
+import type { ModelDescriptor } from '../protocol/execution/models.ts'
+import { compareMoney, priceCall } from './cost.ts'
+import type { PreparedCall, TurnPlan } from './resolve.ts'
+import type { Gate } from './run/inputs.ts'
+import type { RunState } from './run/state.ts'
+import { estimateTokens } from './tokens.ts'
+
+/** The answer that a cost estimate allows for where a model states no limit (EC 20.3). */
+const ASSUMED_OUTPUT_TOKENS = 4096
+
+/** What a call may cost, in money; null when the model's rates are unknown (EC 20.3). */
+export function estimateCost(
+  model: ModelDescriptor,
+  { request }: PreparedCall,
+): { min: string; max: string } | null {
+  const inputTokens = estimateTokens(JSON.stringify(request.messages))
+  const min = priceCall(model, { inputTokens, outputTokens: 0 })
+  const max = priceCall(model, {
+    inputTokens,
+    outputTokens: model.max_output_tokens ?? ASSUMED_OUTPUT_TOKENS,
+  })
+  return min === undefined || max === undefined ? null : { min, max }
+}
+
+/**
+ * The decision that stands before this call, if any: first disclosing to a remote provider under mode `ask`, then a
+ * rule's cost limit (EC 13). Each is asked once: what was approved earlier in the run is in the state.
+ */
+export function gateFor(
+  turn: TurnPlan,
+  model: ModelDescriptor,
+  call: PreparedCall,
+  state: RunState,
+): Gate | null {
+  const { provider, model: name } = model
+  const mode = turn.view.runInput.policy.privacy.remote?.mode ?? 'ask'
+  if (!model.local && mode === 'ask' && !state.disclosed.includes(provider)) {
+    const paths = call.verdicts.flatMap(({ candidate, included }) =>
+      included && candidate.path !== undefined ? [candidate.path] : [],
+    )
+    return { kind: 'remote_disclosure', provider, detail: { provider, model: name, paths } }
+  }
+  const limit = turn.route.rule?.cost_limit
+  if (limit == null || state.costAccepted) return null
+  const estimate = estimateCost(model, call)
+  if (estimate === null || compareMoney(estimate.max, limit) <= 0) return null
+  const { min, max } = estimate
+  return {
+    kind: 'cost_limit',
+    provider,
+    detail: { limit, estimated_min: min, estimated_max: max, currency: 'USD', provider, model: name },
+  }
+}

@@ -1,0 +1,72 @@
+import type { Provider } from '../protocol/execution/ids.ts'
+import type { TaskIntent } from '../protocol/execution/policy.ts'
+import type { SessionUsageResponse, Usage } from '../protocol/execution/usage.ts'
+import { addMoney } from './cost.ts'
+import type { CallRecord } from './run/writes.ts'
+
+/** Only what is known is there (U43). */
+type Sum = {
+  inputTokens?: number
+  outputTokens?: number
+  cachedTokens?: number
+  reasoningTokens?: number
+  cost?: string
+}
+
+const COUNTERS = ['inputTokens', 'outputTokens', 'cachedTokens', 'reasoningTokens'] as const
+
+function addCall(sum: Sum, { usage, cost }: CallRecord): Sum {
+  const next: Sum = { ...sum }
+  for (const counter of COUNTERS) {
+    const value = usage?.[counter]
+    if (value !== undefined) next[counter] = (next[counter] ?? 0) + value
+  }
+  if (cost !== undefined) next.cost = addMoney(next.cost ?? '0', cost)
+  return next
+}
+
+function toWire(
+  { inputTokens, outputTokens, cachedTokens, reasoningTokens, cost }: Sum,
+  costField: 'actual_cost' | 'estimated_cost',
+): Usage {
+  const known = inputTokens !== undefined || outputTokens !== undefined
+  return {
+    ...(inputTokens === undefined ? {} : { input_tokens: inputTokens }),
+    ...(outputTokens === undefined ? {} : { output_tokens: outputTokens }),
+    ...(cachedTokens ? { cached_tokens: cachedTokens } : {}),
+    ...(reasoningTokens ? { reasoning_tokens: reasoningTokens } : {}),
+    ...(known ? { total_tokens: (inputTokens ?? 0) + (outputTokens ?? 0) } : {}),
+    ...(cost === undefined ? {} : { [costField]: cost, currency: 'USD' }),
+  }
+}
+
+/** What the calls of one turn used together; the price is what they did cost (EC 20.1). */
+export const turnUsage = (calls: readonly CallRecord[]): Usage =>
+  toWire(calls.reduce(addCall, {}), 'actual_cost')
+
+/** The totals of a session; summed money stands in `estimated_cost`, groups in first-seen order (EC 20.2). */
+export function sessionUsage(calls: readonly CallRecord[]): SessionUsageResponse {
+  const byModel = new Map<string, { provider: Provider; model: string; sum: Sum; count: number }>()
+  const byTask = new Map<TaskIntent, { sum: Sum; count: number }>()
+  for (const call of calls) {
+    const key = `${call.provider}/${call.model}`
+    const model = byModel.get(key) ?? { provider: call.provider, model: call.model, sum: {}, count: 0 }
+    byModel.set(key, { ...model, sum: addCall(model.sum, call), count: model.count + 1 })
+    const task = byTask.get(call.taskType) ?? { sum: {}, count: 0 }
+    byTask.set(call.taskType, { sum: addCall(task.sum, call), count: task.count + 1 })
+  }
+  return {
+    total: toWire(calls.reduce(addCall, {}), 'estimated_cost'),
+    by_model: [...byModel.values()].map(({ provider, model, sum, count }) => ({
+      ...toWire(sum, 'estimated_cost'),
+      provider,
+      model,
+      request_count: count,
+    })),
+    by_task_type: [...byTask].map(([taskType, { sum, count }]) => ({
+      ...toWire(sum, 'estimated_cost'),
+      task_type: taskType,
+      request_count: count,
+    })),
+  }
+}

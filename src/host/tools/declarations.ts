@@ -1,0 +1,44 @@
+import type { DeclaredTool } from '../../protocol/execution/execute.ts'
+
+const text = (description: string) => ({ type: 'string', description })
+
+/**
+ * The tools of this machine beside the contract's four, which every router knows; sent as `attachments.tools`. Both
+ * only read inside the workspace, so they are allowed unless the policy is stricter.
+ */
+export const DECLARED_TOOLS: readonly DeclaredTool[] = [
+  {
+    name: 'list_files',
+    description:
+      'Lists the files of the workspace, or of a folder in it, without those that git ignores. Deeper folders are summed up.',
+    parameters: {
+      type: 'object',
+      properties: {
+        path: text('Folder relative to the workspace root; the root when left out.'),
+        depth: text('How many levels of folders to open, as a number; 3 when left out.'),
+        offset: text('Entry to begin with, as a number, to read on in a long list.'),
+      },
+      required: [],
+      additionalProperties: false,
+    },
+    permission: 'allow',
+    changes_files: false,
+  },
+  {
+    name: 'search_files',
+    description:
+      'Finds the lines of text files that hold a text, without regard to upper and lower case, as file:line: text.',
+    parameters: {
+      type: 'object',
+      properties: {
+        query: text('The text to look for; it is not a pattern.'),
+        path: text('Folder or file relative to the workspace root; the root when left out.'),
+        offset: text('Match to begin with, as a number, to read on in a long result.'),
+      },
+      required: ['query'],
+      additionalProperties: false,
+    },
+    permission: 'allow',
+    changes_files: false,
+  },
+]

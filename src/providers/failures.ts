@@ -1,0 +1,72 @@
+import type { ErrorCode } from '../protocol/execution/errors.ts'
+import type { ProviderErrorCategory } from '../protocol/execution/models.ts'
+
+const CODES: Record<ProviderErrorCategory, ErrorCode> = {
+  authentication: 'provider_authentication',
+  context_length: 'context_length_exceeded',
+  invalid_configuration: 'invalid_provider_configuration',
+  invalid_credentials: 'invalid_provider_credentials',
+  invalid_request: 'invalid_request',
+  missing_credentials: 'missing_provider_credentials',
+  model_not_found: 'model_not_found',
+  provider_unavailable: 'provider_unavailable',
+  rate_limit: 'rate_limited',
+  storage: 'storage_error',
+  timeout: 'request_timeout',
+  unknown: 'provider_error',
+  unsupported_capability: 'provider_unsupported_capability',
+}
+
+/** The public code of a provider failure (EC 3). */
+export const categoryToCode = (category: ProviderErrorCategory): ErrorCode => CODES[category]
+
+const FALLBACK_ELIGIBLE: ReadonlySet<ProviderErrorCategory> = new Set([
+  'provider_unavailable',
+  'rate_limit',
+  'timeout',
+  'unknown',
+])
+
+/** Whether another model may be tried after this failure (EC 3). Ask only when the failure is not `aborted`. */
+export const isFallbackEligible = (category: ProviderErrorCategory): boolean =>
+  FALLBACK_ELIGIBLE.has(category)
+
+const QUOTA =
+  /insufficient[_ ](quota|credit|balance|fund)|exceeded your current quota|payment required|out of credits|credit balance|billing/
+const RATE = /rate[_ -]?limit|too many requests|tokens per (min|day)|requests per (min|day)|\b[tr]p[md]\b/
+const CONTEXT =
+  /context[_ -]?(length|window|size)|(prompt|input|request|messages?)\b.{0,60}\b(too long|too large|longer than|exceeds?)|too many (input |prompt )?tokens|maximum (prompt|input) length|reduce the length/
+const MODEL =
+  /model[_ ]not[_ ]found|(no such|unknown|invalid) model|\bmodel\b.{0,160}(not found|(does not|doesn't) exist|not available|unknown)|try pulling it/
+const CAPABILITY = /(does not|doesn't|not) support.{0,40}(tool|function|think|reason|image|vision|stream)/
+
+/**
+ * Sorts what a provider answered into a category (EC 3). The status decides; what the provider says recovers quota,
+ * rate limits, a prompt that is too long, an unknown model and a missing capability from statuses that do not tell.
+ * @param status HTTP status; absent for an error inside a stream
+ * @param hints the provider's message, type and code in one text
+ */
+export function categorize(status: number | undefined, hints: string): ProviderErrorCategory {
+  const said = hints.toLowerCase()
+  if (status === 401) return 'invalid_credentials'
+  if (QUOTA.test(said)) return 'authentication'
+  if (status === 429 || RATE.test(said)) return 'rate_limit'
+  if (CONTEXT.test(said)) return 'context_length'
+  if (MODEL.test(said)) return 'model_not_found'
+  if (CAPABILITY.test(said)) return 'unsupported_capability'
+  if (status === 400) return 'invalid_request'
+  if (status === 403) return 'authentication'
+  if (status !== undefined && status >= 500) return 'provider_unavailable'
+  return 'unknown'
+}
+
+/** How long a provider asks to wait, in ms: seconds or a date (`Retry-After`), or its ms variant. */
+export function retryAfterMs(headers: Headers, nowMs: number): number | undefined {
+  const ms = headers.get('retry-after-ms')
+  if (ms !== null && /^\d+(\.\d+)?$/.test(ms)) return Math.ceil(Number(ms))
+  const value = headers.get('retry-after')
+  if (value === null) return undefined
+  if (/^\d+(\.\d+)?$/.test(value)) return Math.ceil(Number(value) * 1000)
+  const at = Date.parse(value)
+  return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs)
+}

@@ -1,0 +1,105 @@
+import type { ProviderErrorCategory } from '../protocol/execution/models.ts'
+
+/** What a provider says about an error, before it is cleaned. */
+export type ProviderSaid = {
+  /** Its sentence, if it has one. */
+  text?: string
+  /** Sentence, type and code, for telling the category. */
+  hints: string
+  /** An HTTP status inside the body: gateways report an upstream's error so in the middle of a stream. */
+  status?: number
+}
+
+/** What must not come back in a message: the key of this call, and every text that was sent. */
+export type Redaction = { credential?: string; texts: readonly string[]; names: readonly string[] }
+
+/** Plain-text bodies longer than this are pages, not messages. */
+const MAX_PLAIN_BODY_CHARS = 500
+
+/** Reads an error body: JSON in any of the usual shapes, or a short plain text. A page of HTML says nothing. */
+export function readErrorBody(body: string): ProviderSaid {
+  try {
+    return readError(JSON.parse(body))
+  } catch {
+    const text = body.trim()
+    return text === '' || text.length > MAX_PLAIN_BODY_CHARS || text.startsWith('<')
+      ? { hints: '' }
+      : { text, hints: text }
+  }
+}
+
+/** Reads `"text"`, `{message}`, `{detail}`, `{error: "text"}`, `{error: {message, type, code}}` or a list of one of them. */
+export function readError(value: unknown): ProviderSaid {
+  if (typeof value === 'string') return { text: value, hints: value }
+  if (Array.isArray(value)) return readError(value[0])
+  if (typeof value !== 'object' || value === null) return { hints: '' }
+  const fields = new Map<string, unknown>(Object.entries(value))
+  const inner = fields.get('error') ?? fields.get('errors')
+  if (inner !== undefined && inner !== null) return readError(inner)
+  const text = [fields.get('message'), fields.get('detail')].find((said) => typeof said === 'string')
+  const code = fields.get('code')
+  const status = typeof code === 'number' && code >= 400 && code < 600 ? { status: code } : {}
+  const hints = [text, fields.get('type'), code].filter((part) => typeof part === 'string').join(' ')
+  return { ...(typeof text === 'string' ? { text } : {}), hints, ...status }
+}
+
+const SENTENCES: Record<ProviderErrorCategory, string> = {
+  authentication: 'the provider does not let this account do that',
+  context_length: 'the prompt is longer than the model accepts',
+  invalid_configuration: 'the provider is not configured correctly',
+  invalid_credentials: 'the provider refused the API key',
+  invalid_request: 'the provider refused the request',
+  missing_credentials: 'the provider needs an API key and none was given',
+  model_not_found: 'the provider does not offer this model',
+  provider_unavailable: 'the provider is not available',
+  rate_limit: 'the rate limit of the provider is reached',
+  storage: 'storage failed',
+  timeout: 'the provider took too long',
+  unknown: 'the provider failed',
+  unsupported_capability: 'the model lacks a capability that the request needs',
+}
+
+/** The message for a client: our sentence, the status, and what the provider said as far as that is safe to repeat. */
+export function describeFailure(
+  category: ProviderErrorCategory,
+  { status, text }: { status?: number; text?: string },
+  redaction: Redaction,
+): string {
+  const sentence = SENTENCES[category] + (status === undefined ? '' : ` (HTTP ${status})`)
+  // Providers like to repeat a part of a refused key.
+  const detail = category === 'invalid_credentials' || !text ? undefined : sanitize(text, redaction)
+  return detail ? `${sentence}: ${detail}` : sentence
+}
+
+/** Long enough for "model … not found, try pulling it first", too short for a body. */
+const MAX_DETAIL_CHARS = 200
+/** A run of this many characters that also stands in the prompt counts as an echo of it. */
+const ECHO_CHARS = 16
+/** Texts shorter than this ("hi") are in too many sentences to mean anything. */
+const MIN_ECHO_CHARS = 4
+
+function sanitize(text: string, { credential, texts, names }: Redaction): string | undefined {
+  let clean = text
+  if (credential) clean = clean.replaceAll(credential, '[key]')
+  clean = clean
+    .replace(/\b(?:(?:sk|pk|key)[-_]|bearer )[\w*.-]{8,}/gi, '[key]')
+    .replace(/\bhttps?:\/\/\S+/gi, '[link]')
+    // What stands in quotation marks is often the offending input; names of the request are fine.
+    .replace(/(["`])(.*?)\1|(?<!\w)'(.*?)'(?!\w)/gs, (quoted, _mark, a?: string, b?: string) =>
+      names.includes(a ?? b ?? '') ? quoted : '“…”',
+    )
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .trim()
+  if (clean.length > MAX_DETAIL_CHARS) clean = `${clean.slice(0, MAX_DETAIL_CHARS)}…`
+  return clean === '' || texts.some((sent) => echoes(clean, sent)) ? undefined : clean
+}
+
+function echoes(message: string, sent: string): boolean {
+  const prompt = sent.replace(/\s+/g, ' ').trim()
+  if (prompt.length < MIN_ECHO_CHARS) return false
+  if (prompt.length <= ECHO_CHARS) return message.includes(prompt)
+  for (let at = 0; at + ECHO_CHARS <= message.length; at += 1) {
+    if (prompt.includes(message.slice(at, at + ECHO_CHARS))) return true
+  }
+  return false
+}

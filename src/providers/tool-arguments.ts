@@ -1,0 +1,25 @@
+/** The arguments of a call as `ModelEvent` wants them. */
+export type ToolArguments = { arguments: Record<string, unknown>; malformedArguments?: string }
+
+/** Parses the text of a call's arguments. No text at all is how many models call a tool that takes none. */
+export function parseToolArguments(text: string): ToolArguments {
+  if (text.trim() === '') return { arguments: {} }
+  try {
+    const value: unknown = JSON.parse(text)
+    if (isObject(value)) return { arguments: value }
+  } catch {
+    // Not JSON: handed on as it came, the router decides what the model hears of it.
+  }
+  return { arguments: {}, malformedArguments: text }
+}
+
+/** Takes arguments that a provider gives as a value: an object as a rule, text from some proxies. */
+export function takeToolArguments(value: unknown): ToolArguments {
+  if (value === undefined || value === null) return { arguments: {} }
+  if (typeof value === 'string') return parseToolArguments(value)
+  if (isObject(value)) return { arguments: value }
+  return { arguments: {}, malformedArguments: JSON.stringify(value) }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,0 +1,35 @@
+import type { Provider } from '../protocol/execution/ids.ts'
+import type { ProviderDescriptor } from '../protocol/execution/models.ts'
+import type { Caller } from './rpc.ts'
+
+/** What one request may use of the deployment, and with which keys. Lives for the turn, in memory (D06). */
+export type Access = {
+  credentialFor(provider: Provider): string | undefined
+  mayUse(provider: ProviderDescriptor): boolean
+  /** Tells listings made with different keys apart, without being the key. */
+  cacheKey(provider: Provider): string
+}
+
+/**
+ * A key of the request beats the deployment's. The deployment's keys, and endpoints that it calls local, serve the
+ * first account only unless they are shared (D14).
+ */
+export async function makeAccess(
+  { credentials, deploymentProviders }: Caller,
+  secrets: ReadonlyMap<Provider, string>,
+): Promise<Access> {
+  const digests = new Map<Provider, string>()
+  for (const [provider, key] of Object.entries(credentials)) digests.set(provider, await digestOf(key))
+  return {
+    credentialFor: (provider) =>
+      credentials[provider] ?? (deploymentProviders ? secrets.get(provider) : undefined),
+    mayUse: ({ local }) => deploymentProviders || !local,
+    cacheKey: (provider) =>
+      `${provider}\n${digests.get(provider) ?? (deploymentProviders ? 'deployment' : 'none')}`,
+  }
+}
+
+async function digestOf(key: string): Promise<string> {
+  const bytes = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(key)))
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}

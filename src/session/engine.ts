@@ -1,0 +1,308 @@
+import { nextAlarm } from '../core/deadlines.ts'
+import type { RunInputEvent } from '../core/run/inputs.ts'
+import { LEASE_HEARTBEAT_MS, type RunState } from '../core/run/state.ts'
+import { type Effect, type Step, step } from '../core/run/step.ts'
+import type { RunInput, TurnView } from '../core/turn-view.ts'
+import { type Failure, failure } from '../protocol/execution/errors.ts'
+import type { ProviderMap } from '../providers/provider.ts'
+import {
+  type Checkpoint,
+  loadCheckpoint,
+  type Outbox,
+  saveCheckpoint,
+} from '../storage/session/checkpoint.ts'
+import { commitStep } from '../storage/session/commit.ts'
+import { type KeyRecord, saveKey } from '../storage/session/idempotency.ts'
+import { loadMessages } from '../storage/session/messages.ts'
+import { loadRunInput } from '../storage/session/run-input.ts'
+import { type SessionRow, saveSession } from '../storage/session/session-row.ts'
+import type { Sql } from '../storage/session/sql.ts'
+import type { Access } from './access.ts'
+import { ModelCatalogue } from './catalogue.ts'
+import { newId } from './ids.ts'
+import { type LiveTurn, makeLiveTurn } from './live-turn.ts'
+import { OutboxPump } from './outbox-pump.ts'
+import { RING_FLUSH_MS, Ring } from './ring.ts'
+import { serveTurn } from './serve-turn.ts'
+
+/** History that takes part in a turn (D28). */
+export const MAX_HISTORY_MESSAGES = 1000
+
+export type EngineDeps = {
+  sql: Sql
+  db: D1Database
+  providers: ProviderMap
+  setAlarm(atMs: number | null): void
+  /** Resolves when everything written so far is durable. */
+  sync(): Promise<void>
+  keepAlive(work: Promise<unknown>): void
+}
+
+/** What a request adds to the input that it causes. */
+export type RequestContext = {
+  access: Access | null
+  runInput: RunInput | null
+  key: { key: string; digest: string } | null
+}
+
+export type Dispatched =
+  | { ok: true; reply: Step['reply'] }
+  | { ok: false; failure: Failure }
+  | { ok: false; dropped: true }
+
+const NO_REQUEST: RequestContext = { access: null, runInput: null, key: null }
+
+/**
+ * The shell around the run machine: decide, commit, act. The whole of a step is stored in one transaction before
+ * anything that it says is done or told. What is in memory here can be lost at any line.
+ */
+export class RunEngine {
+  readonly #deps: EngineDeps
+  readonly catalogue: ModelCatalogue
+  readonly pump: OutboxPump
+  #checkpoint: Checkpoint
+  #ring: Ring
+  #runInput: RunInput | null = null
+  #live: LiveTurn | null = null
+  #flushTimer: ReturnType<typeof setTimeout> | null = null
+  #alarmAtMs: number | null = null
+
+  constructor(deps: EngineDeps) {
+    this.#deps = deps
+    this.catalogue = new ModelCatalogue(deps.providers)
+    this.#checkpoint = loadCheckpoint(deps.sql)
+    this.#ring = new Ring(deps.sql, this.#checkpoint.counters.ringReserved)
+    this.pump = new OutboxPump({
+      sql: deps.sql,
+      db: deps.db,
+      checkpoint: () => this.#checkpoint,
+      saveOutbox: (outbox) => this.#saveOutbox(outbox),
+    })
+    if (this.#checkpoint.state?.active) this.dispatch({ type: 'object_started' })
+    this.#armAlarm()
+  }
+
+  get state(): RunState | null {
+    return this.#checkpoint.state
+  }
+
+  get messageCount(): number {
+    return this.#checkpoint.counters.message
+  }
+
+  /** Stores a change of the session's own row, and owes D1 the new one. */
+  saveSession(session: SessionRow): SessionRow {
+    const counters = { ...this.#checkpoint.counters, rev: this.#checkpoint.counters.rev + 1 }
+    const changed = { ...session, rev: counters.rev }
+    const after = { ...this.#checkpoint, counters, outbox: { ...this.#checkpoint.outbox, session: true } }
+    this.#deps.sql.transaction(() => {
+      saveSession(this.#deps.sql, changed)
+      saveCheckpoint(this.#deps.sql, after)
+    })
+    this.#checkpoint = after
+    return changed
+  }
+
+  get ring(): Ring {
+    return this.#ring
+  }
+
+  /** The turn that is being served, or the last one that was, while this object remembers it. */
+  liveTurn(turnId: string): LiveTurn | null {
+    return this.#live?.turnId === turnId ? this.#live : null
+  }
+
+  /** Runs the machine, stores what it says, then does it. */
+  dispatch(input: RunInputEvent, request: RequestContext = NO_REQUEST): Dispatched {
+    const nowMs = Date.now()
+    const result = step(this.#checkpoint.state, input, { nowMs, newId })
+    if ('refused' in result) return { ok: false, failure: result.refused }
+    if ('dropped' in result) return { ok: false, dropped: true }
+    this.#commit(result, nowMs, request)
+    const { active } = result.state
+    if (active && request.access && this.#live?.turnId !== active.turnId) {
+      // The turn that this one supersedes still has to be cut: it is found by the effect below.
+      const superseded = this.#live
+      this.#live = makeLiveTurn(active.turnId, active.lease, request.access)
+      if (superseded) this.#cancel(superseded, result.effects)
+    } else if (this.#live) this.#cancel(this.#live, result.effects)
+    for (const effect of result.effects) this.#perform(effect)
+    return { ok: true, reply: result.reply }
+  }
+
+  /** Stores one step whole. If storing fails, memory goes back to what is stored. */
+  #commit(result: Step, nowMs: number, { runInput, key }: RequestContext): void {
+    const { sql } = this.#deps
+    try {
+      this.#checkpoint = sql.transaction(() => {
+        const ringReserved = this.#ring.store(result.events, nowMs)
+        const counters = { ...this.#checkpoint.counters, ringReserved }
+        const after = commitStep(sql, { ...this.#checkpoint, counters }, result, { nowMs, runInput })
+        if (key) saveKey(sql, key.key, keyRecord(key.digest, result), nowMs)
+        return after
+      })
+    } catch (error) {
+      this.#checkpoint = loadCheckpoint(sql)
+      this.#ring = new Ring(sql, this.#checkpoint.counters.ringReserved)
+      throw error
+    }
+    if (runInput) this.#runInput = runInput
+    else if (result.writes.some(({ w }) => w === 'injected_input')) this.#runInput = null
+    this.#stopFlushTimer()
+    this.#armAlarm()
+  }
+
+  #perform(effect: Effect): void {
+    switch (effect.e) {
+      case 'serve_turn': {
+        const live = this.#live
+        if (live?.lease === effect.lease) this.#deps.keepAlive(this.#serve(live))
+        return
+      }
+      case 'answer': {
+        const live = this.liveTurn(effect.turnId)
+        if (live) this.#deps.keepAlive(this.#answer(live, effect))
+        return
+      }
+      case 'call_model':
+      case 'cancel_turn':
+        // The turn that dispatched goes on by itself; a cancelled one was cut when the step was committed.
+        return
+    }
+  }
+
+  #cancel(live: LiveTurn, effects: Effect[]): void {
+    const cut = effects.some((effect) => effect.e === 'cancel_turn' && effect.turnId === live.turnId)
+    if (!cut) return
+    live.abort.abort()
+    live.channel.end({ k: 'superseded', traceId: this.#checkpoint.state?.traceId ?? '' })
+  }
+
+  async #serve(live: LiveTurn): Promise<void> {
+    try {
+      await serveTurn(live, {
+        providers: this.#deps.providers,
+        state: () => this.#requireState(),
+        view: () => this.view(),
+        catalogue: () => this.catalogue.view(live.access, Date.now()),
+        list: (provider, models, signal) => this.catalogue.list(provider, models, live.access, signal),
+        dispatch: (input) => this.dispatch(input).ok,
+        textArrived: (type, text) => this.#textArrived(type, text),
+        routed: ({ purpose, provider, model, local, chosenBy, origin }) =>
+          console.info(`route ${purpose} ${provider}/${model} local=${local} by="${chosenBy}" to ${origin}`),
+      })
+    } catch (error) {
+      console.error(`turn ${live.turnId} failed inside the router:`, error)
+      this.dispatch({
+        type: 'turn_failed',
+        lease: live.lease,
+        failure: failure('internal_error', 'the router failed while serving this turn'),
+        partial: live.partial,
+        call: live.partial?.call ?? null,
+      })
+    }
+  }
+
+  /** What is told is durable first; the copy in D1 gets a moment (U03, D23). */
+  async #answer(live: LiveTurn, { outcome }: Extract<Effect, { e: 'answer' }>): Promise<void> {
+    await this.#deps.sync()
+    await this.pump.flush()
+    live.channel.end({ k: 'outcome', outcome })
+  }
+
+  /** Everything that the current turn is decided from. */
+  view(): TurnView {
+    const state = this.#requireState()
+    const total = this.#checkpoint.counters.message
+    const from = Math.max(1, total - MAX_HISTORY_MESSAGES + 1)
+    this.#runInput ??= loadRunInput(this.#deps.sql)
+    return {
+      runInput: this.#runInput,
+      runId: state.runId,
+      firstTurn: state.turn === 1,
+      planning: state.planning,
+      planApproved: state.planApproved,
+      remoteDeclined: state.remoteDeclined,
+      transcript: loadMessages(this.#deps.sql, from, MAX_HISTORY_MESSAGES),
+      olderMessages: from - 1,
+      memories: [],
+    }
+  }
+
+  /** What a message that supersedes takes over from the turn it cuts. */
+  partial(): LiveTurn['partial'] {
+    const { state } = this.#checkpoint
+    return state?.active && this.#live?.turnId === state.active.turnId ? this.#live.partial : null
+  }
+
+  /** The object's alarm rang: renew the lease, send what D1 is owed. Waits for no model, tool or host (D21). */
+  async alarm(): Promise<void> {
+    this.#alarmAtMs = null
+    const active = this.#checkpoint.state?.active
+    if (active && this.#live?.lease === active.lease)
+      this.dispatch({ type: 'lease_renewed', lease: active.lease })
+    const { retryAtMs } = this.#checkpoint.outbox
+    if (retryAtMs !== null && retryAtMs <= Date.now()) await this.pump.flush()
+    this.#armAlarm()
+  }
+
+  /** Cuts the turn that is being served without a trace: the session is going away. */
+  abandon(): void {
+    this.#stopFlushTimer()
+    this.#live?.abort.abort()
+    this.#live?.channel.end({ k: 'superseded', traceId: this.#checkpoint.state?.traceId ?? '' })
+    this.#live = null
+  }
+
+  #textArrived(type: 'text_delta' | 'reasoning_delta', text: string): void {
+    const full = this.#ring.delta(type, text, Date.now())
+    if (full) this.#flushRing()
+    else this.#flushTimer ??= setTimeout(() => this.#flushRing(), RING_FLUSH_MS)
+  }
+
+  #flushRing(): void {
+    this.#stopFlushTimer()
+    if (!this.#ring.hasUnstored) return
+    const { sql } = this.#deps
+    sql.transaction(() => {
+      const ringReserved = this.#ring.store([], Date.now())
+      if (ringReserved === this.#checkpoint.counters.ringReserved) return
+      this.#checkpoint = { ...this.#checkpoint, counters: { ...this.#checkpoint.counters, ringReserved } }
+      saveCheckpoint(sql, this.#checkpoint)
+    })
+  }
+
+  #stopFlushTimer(): void {
+    if (this.#flushTimer !== null) clearTimeout(this.#flushTimer)
+    this.#flushTimer = null
+  }
+
+  #saveOutbox(outbox: Outbox): void {
+    this.#checkpoint = { ...this.#checkpoint, outbox }
+    this.#deps.sql.transaction(() => saveCheckpoint(this.#deps.sql, this.#checkpoint))
+    this.#armAlarm()
+  }
+
+  #armAlarm(): void {
+    const { state, outbox } = this.#checkpoint
+    const at = nextAlarm({
+      leaseHeartbeatAtMs: state?.active ? state.active.leaseUntilMs - 2 * LEASE_HEARTBEAT_MS : null,
+      outboxRetryAtMs: outbox.retryAtMs,
+    })
+    if (at === this.#alarmAtMs) return
+    this.#alarmAtMs = at
+    this.#deps.setAlarm(at)
+  }
+
+  #requireState(): RunState {
+    const { state } = this.#checkpoint
+    if (state === null) throw new Error('invariant broken: a turn without a run')
+    return state
+  }
+}
+
+function keyRecord(digest: string, { reply }: Step): KeyRecord {
+  if (reply?.by === 'outcome') return { digest, result: { outcome: reply.outcome } }
+  if (reply?.by === 'turn') return { digest, result: { turnId: reply.turnId } }
+  throw new Error('invariant broken: a keyed request without a reply')
+}

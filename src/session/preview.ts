@@ -1,0 +1,87 @@
+import { estimateCost } from '../core/gates.ts'
+import { planTurn, prepareCall, type TurnPlan } from '../core/resolve.ts'
+import { chooseModel } from '../core/select.ts'
+import type { TranscriptMessage } from '../core/transcript.ts'
+import type { Failure } from '../protocol/execution/errors.ts'
+import type { ExecuteRequest } from '../protocol/execution/execute.ts'
+import type { PreviewResponse } from '../protocol/execution/preview.ts'
+import { err, ok, type Result } from '../protocol/result.ts'
+import type { Access } from './access.ts'
+import type { ModelCatalogue } from './catalogue.ts'
+import { reportOf } from './serve-turn.ts'
+
+export type PreviewInput = {
+  body: ExecuteRequest
+  transcript: TranscriptMessage[]
+  olderMessages: number
+  catalogue: ModelCatalogue
+  access: Access
+}
+
+/** The run that a preview decides for; never stored. */
+const PREVIEW_RUN = 'preview'
+
+/**
+ * What `execute` would decide for the first turn, by the very same functions. Stores nothing, takes no lock, and never
+ * asks a model (EC 2.13).
+ */
+export async function previewTurn({
+  body,
+  transcript,
+  olderMessages,
+  catalogue,
+  access,
+}: PreviewInput): Promise<Result<PreviewResponse, Failure>> {
+  const prompt: TranscriptMessage = {
+    seq: Number.MAX_SAFE_INTEGER,
+    role: 'user',
+    text: body.input.text,
+    runId: PREVIEW_RUN,
+    interrupted: false,
+    calls: [],
+  }
+  const planned = planTurn({
+    runInput: body,
+    runId: PREVIEW_RUN,
+    firstTurn: true,
+    planning: body.input.command === 'plan',
+    planApproved: false,
+    remoteDeclined: false,
+    transcript: [...transcript, prompt],
+    olderMessages,
+    memories: [],
+  })
+  if (!planned.ok) return planned
+  const plan = planned.value
+  const never = new AbortController().signal
+  for (;;) {
+    const choice = chooseModel(plan.demands, catalogue.view(access, Date.now()))
+    if (choice.k === 'list') {
+      await catalogue.list(choice.provider, choice.models, access, never)
+      continue
+    }
+    if (choice.k === 'none') return err(choice.failure)
+    const prepared = prepareCall(plan, choice.model)
+    const report = reportOf(plan, prepared, choice.model, choice.fallbackUsed)
+    const cost = estimateCost(choice.model, prepared)
+    return ok({
+      classification: report.classification,
+      routing: cost === null ? unpriced(report.routing) : report.routing,
+      included_context: report.context.included,
+      excluded_context: report.context.excluded,
+      estimated_cost: { ...(cost ?? { min: '0', max: '0' }), currency: 'USD' },
+      required_permissions: permissionList(plan),
+    })
+  }
+}
+
+/** The shape has no place for an unknown price, so the reason says it (EC 20.3). */
+const unpriced = (routing: PreviewResponse['routing']): PreviewResponse['routing'] => ({
+  ...routing,
+  reason: `${routing.reason}; the price of this model is unknown`,
+})
+
+const permissionList = ({ permissions }: TurnPlan): PreviewResponse['required_permissions'] =>
+  Object.entries(permissions)
+    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+    .map(([permission, mode]) => ({ permission, mode }))

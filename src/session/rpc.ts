@@ -1,0 +1,57 @@
+import type { ContinueRequest } from '../protocol/execution/continue.ts'
+import type { Failure } from '../protocol/execution/errors.ts'
+import type { ExecuteRequest } from '../protocol/execution/execute.ts'
+import type { PreviewResponse } from '../protocol/execution/preview.ts'
+import type { SessionDetail, SessionSummary, UpdateSessionRequest } from '../protocol/execution/session.ts'
+import type { Trace } from '../protocol/execution/trace.ts'
+import type { RunResponse } from '../protocol/execution/turn.ts'
+import type { SessionUsageResponse } from '../protocol/execution/usage.ts'
+import type { Result } from '../protocol/result.ts'
+
+/**
+ * What the Worker and the session's object say to each other. It is a wire: for a release, methods and fields are only
+ * added (D32). Failures are data.
+ */
+
+/** A new session. */
+export type NewSession = {
+  sessionId: string
+  userId: string
+  title: string
+  scope: string | null
+  keyId: string | null
+}
+
+/** Who asks, and which provider keys came with the request: for this turn only, in memory only (D06). */
+export type Caller = {
+  userId: string
+  credentials: Record<string, string>
+  /** Whether the deployment's own keys and endpoints serve this user (D14). */
+  deploymentProviders: boolean
+}
+
+/** How a turn is to be answered. */
+export type TurnOptions = {
+  stream: boolean
+  /** SHA-256 of operation and body: tells a repeat from another request (D20). */
+  digest: string
+  idempotencyKey: string | null
+}
+
+export type TurnAnswer =
+  | { kind: 'json'; body: RunResponse }
+  | { kind: 'stream'; stream: ReadableStream<Uint8Array> }
+  | { kind: 'failure'; failure: Failure }
+
+export interface SessionRpc {
+  create(session: NewSession): Promise<SessionSummary>
+  detail(userId: string): Promise<Result<SessionDetail, Failure>>
+  update(userId: string, patch: UpdateSessionRequest): Promise<Result<SessionSummary, Failure>>
+  remove(userId: string): Promise<Result<true, Failure>>
+  execute(caller: Caller, body: ExecuteRequest, options: TurnOptions): Promise<TurnAnswer>
+  continueRun(caller: Caller, body: ContinueRequest, options: TurnOptions): Promise<TurnAnswer>
+  currentRun(userId: string, view: { stream: boolean; lastEventId: string | null }): Promise<TurnAnswer>
+  preview(caller: Caller, body: ExecuteRequest): Promise<Result<PreviewResponse, Failure>>
+  traces(userId: string, window: { limit: number; offset: number }): Promise<Result<Trace, Failure>>
+  usage(userId: string): Promise<Result<SessionUsageResponse, Failure>>
+}

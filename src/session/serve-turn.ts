@@ -1,0 +1,255 @@
+import { priceCall } from '../core/cost.ts'
+import { gateFor } from '../core/gates.ts'
+import { type ModelCall, mediate } from '../core/mediate.ts'
+import { type PreparedCall, planTurn, prepareCall, type TurnPlan } from '../core/resolve.ts'
+import type { Partial, RunInputEvent, TurnReport } from '../core/run/inputs.ts'
+import type { RunState } from '../core/run/state.ts'
+import type { CallRecord, TracePayload } from '../core/run/writes.ts'
+import { type Catalogue, type Choice, chooseModel } from '../core/select.ts'
+import type { TurnView } from '../core/turn-view.ts'
+import { turnUsage } from '../core/usage.ts'
+import { type Failure, failure } from '../protocol/execution/errors.ts'
+import type { ModelReference, Provider } from '../protocol/execution/ids.ts'
+import type { ModelDescriptor } from '../protocol/execution/models.ts'
+import { makeEgress, type RouteRecord } from '../providers/egress.ts'
+import { categoryToCode, isFallbackEligible } from '../providers/failures.ts'
+import type { ProviderFailure, ProviderMap, ReportedUsage } from '../providers/provider.ts'
+import type { LiveTurn } from './live-turn.ts'
+
+/** What serving a turn needs of the object around it. */
+export type ServeDeps = {
+  providers: ProviderMap
+  state(): RunState
+  view(): TurnView
+  catalogue(): Catalogue
+  list(provider: Provider, models: readonly string[], signal: AbortSignal): Promise<void>
+  /** Commits what happened; false when the turn no longer holds the lock. */
+  dispatch(input: RunInputEvent): boolean
+  textArrived(type: 'text_delta' | 'reasoning_delta', text: string): void
+  routed(route: RouteRecord): void
+}
+
+/**
+ * One round of a turn: decide, ask the model, report what it said to the machine. Between any two awaits the turn may
+ * have been superseded; whatever it reports then is dropped.
+ */
+export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> {
+  const planned = planTurn(deps.view())
+  if (!planned.ok) return fail(live, deps, planned.error)
+  const plan = planned.value
+  const failed = new Set<ModelReference>()
+  let failedCall: CallRecord | null = null
+  let lastFailure: Failure | null = null
+  for (;;) {
+    const choice: Choice = chooseModel(plan.demands, deps.catalogue(), failed)
+    if (choice.k === 'list') {
+      await deps.list(choice.provider, choice.models, live.abort.signal)
+      if (live.abort.signal.aborted) return
+      continue
+    }
+    if (choice.k === 'none') return fail(live, deps, lastFailure ?? choice.failure, failedCall)
+    const { model, reference, fallbackUsed } = choice
+    const prepared = prepareCall(plan, model)
+    const report = reportOf(plan, prepared, model, fallbackUsed)
+    const call: CallRecord = {
+      provider: model.provider,
+      model: model.model,
+      taskType: plan.classification.intent,
+      chosenBy: chosenBy(plan),
+      status: 'lost',
+      usage: null,
+    }
+    const gate = gateFor(plan, model, prepared, deps.state())
+    const traces = failed.size === 0 ? firstTraces(plan, prepared, report) : [routingTrace(report)]
+    const resolved = {
+      type: 'turn_resolved',
+      lease: live.lease,
+      report,
+      traces,
+      gate,
+      call,
+      failedCall,
+    } as const
+    if (!deps.dispatch(resolved) || gate !== null) return
+    live.channel.open()
+    const answer = await invoke(live, deps, plan, prepared, call)
+    if (live.abort.signal.aborted) return
+    live.partial = null
+    if (answer.failure === null) {
+      const settled = settle(call, 'answered', answer.usage, model)
+      live.calls.push(settled)
+      deps.dispatch({
+        type: 'model_responded',
+        lease: live.lease,
+        text: answer.text,
+        report,
+        calls: mediate(answer.calls, model.capabilities.tools ? plan.tools : [], plan.permissions),
+        call: settled,
+        usage: turnUsage(live.calls),
+        toEncrypt: null,
+      })
+      return
+    }
+    const settled = settle(call, 'failed', answer.usage, model)
+    live.calls.push(settled)
+    const cause = toFailure(answer.failure, model)
+    if (answer.spoke || !isFallbackEligible(answer.failure.category)) {
+      const { provider, model: name } = model
+      const partial = { text: answer.text, provider, model: name, call: settled }
+      deps.dispatch({ type: 'turn_failed', lease: live.lease, failure: cause, partial, call: settled })
+      return
+    }
+    failed.add(reference)
+    failedCall = settled
+    lastFailure = cause
+  }
+}
+
+function fail(live: LiveTurn, deps: ServeDeps, cause: Failure, call: CallRecord | null = null): void {
+  deps.dispatch({ type: 'turn_failed', lease: live.lease, failure: cause, partial: null, call })
+}
+
+type Answer = {
+  text: string
+  calls: ModelCall[]
+  usage: ReportedUsage | null
+  failure: ProviderFailure | null
+  /** Anything reached the reader: what was said cannot be taken back (D24). */
+  spoke: boolean
+}
+
+async function invoke(
+  live: LiveTurn,
+  deps: ServeDeps,
+  plan: TurnPlan,
+  { request }: PreparedCall,
+  call: CallRecord,
+): Promise<Answer> {
+  const { model } = request
+  const provider = deps.providers.get(model.provider)
+  if (!provider) throw new Error(`invariant broken: ${model.provider} was chosen and is not registered`)
+  const credential = live.access.credentialFor(model.provider)
+  const answer: Answer = { text: '', calls: [], usage: null, failure: null, spoke: false }
+  const partial: Partial = {
+    text: '',
+    provider: model.provider,
+    model: model.model,
+    call: { ...call, status: 'cancelled' },
+  }
+  live.partial = partial
+  const egress = makeEgress({
+    record: deps.routed,
+    purpose: 'completion',
+    provider: model.provider,
+    chosenBy: call.chosenBy,
+    remoteAllowed: plan.demands.localBecause === null,
+  })
+  const context = { ...(credential === undefined ? {} : { credential }), egress, signal: live.abort.signal }
+  for await (const event of provider.invoke(request, context)) {
+    if (live.abort.signal.aborted) return answer
+    switch (event.type) {
+      case 'text_delta':
+      case 'reasoning_delta':
+        if (event.delta === '') break
+        answer.spoke = true
+        if (event.type === 'text_delta') {
+          answer.text += event.delta
+          partial.text = answer.text
+        }
+        live.channel.push(event)
+        deps.textArrived(event.type, event.delta)
+        break
+      case 'tool_call': {
+        const { type: _, ...asked } = event
+        answer.calls.push(asked)
+        break
+      }
+      case 'usage':
+        answer.usage = event.usage
+        partial.call = settle(partial.call, 'cancelled', event.usage, model)
+        break
+      case 'failed':
+        answer.failure = event.failure
+        break
+      case 'finished':
+        if (event.reason === 'refused' && answer.text === '') {
+          answer.failure = {
+            category: 'invalid_request',
+            message: 'the provider refused to answer this request',
+          }
+        }
+        break
+    }
+  }
+  return answer
+}
+
+function settle(
+  call: CallRecord,
+  status: CallRecord['status'],
+  usage: ReportedUsage | null,
+  model: ModelDescriptor,
+): CallRecord {
+  const cost = usage === null ? undefined : priceCall(model, usage)
+  return { ...call, status, usage, ...(cost === undefined ? {} : { cost }) }
+}
+
+const toFailure = ({ category, message, retryAfterMs }: ProviderFailure, model: ModelDescriptor): Failure =>
+  failure(categoryToCode(category), message, {
+    provider: model.provider,
+    model: model.model,
+    ...(retryAfterMs === undefined ? {} : { retry_after_ms: retryAfterMs }),
+  })
+
+const chosenBy = ({ route }: TurnPlan): string =>
+  route.rule?.name ?? (route.overrideUsed ? 'explicit model' : 'default route')
+
+/** What reports say of this turn when this model serves it. */
+export function reportOf(
+  { classification, route, demands }: TurnPlan,
+  { outcome }: PreparedCall,
+  { provider, model }: ModelDescriptor,
+  fallbackUsed: boolean,
+): TurnReport {
+  const notes = [
+    route.reason,
+    ...(fallbackUsed ? ['an earlier choice was not usable, fallback'] : []),
+    ...(demands.localBecause === null
+      ? []
+      : [`local models only (${demands.localBecause.replace('_', ' ')})`]),
+  ]
+  return {
+    classification,
+    routing: {
+      intent: classification.intent,
+      provider,
+      model,
+      ...(route.rule === null ? {} : { matched_rule: route.rule.name }),
+      fallback_used: fallbackUsed,
+      override_used: route.overrideUsed,
+      reason: notes.join('; '),
+    },
+    context: outcome,
+  }
+}
+
+function routingTrace({ routing: { intent: _, ...routing } }: TurnReport): TracePayload {
+  return { type: 'routing_decision', ...routing }
+}
+
+/** The decision chain of a turn, once: classification, route, every candidate's verdict (EC 19). */
+function firstTraces(plan: TurnPlan, { verdicts }: PreparedCall, report: TurnReport): TracePayload[] {
+  const items = verdicts.map(({ candidate: { path, kind }, included, reason }) => ({
+    ...(path === undefined ? {} : { path }),
+    kind,
+    included,
+    reason,
+  }))
+  const older = plan.view.olderMessages
+  if (older > 0) items.push({ kind: 'message', included: false, reason: `${older} older messages` })
+  return [
+    { type: 'classification', ...plan.classification },
+    routingTrace(report),
+    ...(items.length === 0 ? [] : [{ type: 'context_selection_list' as const, items }]),
+  ]
+}

@@ -1,0 +1,345 @@
+import { DurableObject } from 'cloudflare:workers'
+import { sessionUsage } from '../core/usage.ts'
+import type { ContinueRequest } from '../protocol/execution/continue.ts'
+import { type Failure, failure } from '../protocol/execution/errors.ts'
+import type { ExecuteRequest } from '../protocol/execution/execute.ts'
+import type { PreviewResponse } from '../protocol/execution/preview.ts'
+import type { SessionDetail, SessionSummary, UpdateSessionRequest } from '../protocol/execution/session.ts'
+import type { Trace } from '../protocol/execution/trace.ts'
+import type { SessionUsageResponse } from '../protocol/execution/usage.ts'
+import { err, ok, type Result } from '../protocol/result.ts'
+import { toWireTime } from '../protocol/time.ts'
+import { type ProviderConfig, parseProviderConfig } from '../providers/config.ts'
+import { makeProviders } from '../providers/registry.ts'
+import { openDatabase } from '../storage/d1/database.ts'
+import { deleteSession } from '../storage/d1/sessions.ts'
+import { retryDelayMs } from '../storage/outbox.ts'
+import { loadKey } from '../storage/session/idempotency.ts'
+import { loadMessages } from '../storage/session/messages.ts'
+import { migrateSession } from '../storage/session/migrations.ts'
+import { loadSession, type SessionRow, saveSession, toSummary } from '../storage/session/session-row.ts'
+import type { Sql } from '../storage/session/sql.ts'
+import { loadTurn, loadTurns } from '../storage/session/turns.ts'
+import { type Env, textVars } from '../worker/env.ts'
+import { makeAccess } from './access.ts'
+import { endingAnswer, outcomeAnswer } from './answers.ts'
+import { MAX_HISTORY_MESSAGES, type RequestContext, RunEngine } from './engine.ts'
+import { previewTurn } from './preview.ts'
+import type { Caller, NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
+import { makeSql } from './sql.ts'
+import { traceEvents } from './traces.ts'
+
+/** More rows than a session can have: reads the whole. */
+const ALL = Number.MAX_SAFE_INTEGER
+
+const notFound = (): Failure => failure('session_not_found', 'there is no such session')
+
+/**
+ * One coding session: the object that owns it. Its methods read: who asks, is the session there, let the machine decide,
+ * answer. What it owns and what it only copies is in docs/architecture.md.
+ */
+export class Session extends DurableObject<Env> implements SessionRpc {
+  readonly #sql: Sql
+  readonly #config: ProviderConfig
+  #engine: RunEngine | null = null
+  #deleteFailures = 0
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env)
+    this.#sql = makeSql(ctx.storage)
+    this.#config = parseProviderConfig(textVars(env))
+    // An object that holds no session makes no tables: a stray id leaves nothing behind.
+    if (this.#sql.rows("SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'").length > 0)
+      this.#start()
+  }
+
+  #start(): RunEngine {
+    migrateSession(this.#sql)
+    const engine = new RunEngine({
+      sql: this.#sql,
+      db: this.env.DB,
+      providers: makeProviders(this.#config),
+      setAlarm: (atMs) =>
+        this.ctx.waitUntil(atMs === null ? this.ctx.storage.deleteAlarm() : this.ctx.storage.setAlarm(atMs)),
+      sync: () => this.ctx.storage.sync(),
+      keepAlive: (work) => this.ctx.waitUntil(work),
+    })
+    this.#engine = engine
+    return engine
+  }
+
+  /** Makes the session. Called once, before anyone else knows its id. */
+  async create({ sessionId, userId, title, scope, keyId }: NewSession): Promise<SessionSummary> {
+    const nowMs = Date.now()
+    const row: SessionRow = {
+      sessionId,
+      userId,
+      title,
+      scope,
+      keyId,
+      createdAtMs: nowMs,
+      updatedAtMs: nowMs,
+      archivedAtMs: null,
+      deletedAtMs: null,
+      rev: 0,
+    }
+    migrateSession(this.#sql)
+    this.#sql.transaction(() => saveSession(this.#sql, row))
+    if (this.#engine === null) this.#start()
+    return toSummary(row)
+  }
+
+  async detail(userId: string): Promise<Result<SessionDetail, Failure>> {
+    const found = this.#open(userId)
+    if (!found.ok) return found
+    const { session } = found.value
+    return ok({
+      id: session.sessionId,
+      title: session.title ?? '',
+      ...(session.scope === null ? {} : { scope: session.scope }),
+      ...(session.keyId === null ? {} : { key_id: session.keyId }),
+      created_at: toWireTime(session.createdAtMs),
+      updated_at: toWireTime(session.updatedAtMs),
+      messages: loadMessages(this.#sql, 1, ALL).map((message) => ({
+        role: message.role,
+        content: { plaintext: message.text },
+        ...(message.provider === undefined ? {} : { provider: message.provider }),
+        ...(message.model === undefined ? {} : { model: message.model }),
+        ...(message.interrupted ? { interrupted: true } : {}),
+      })),
+      metadata: {},
+    })
+  }
+
+  /** Changes title or archive state; works on archived sessions, which is how they come back (EC 2.9). */
+  async update(userId: string, patch: UpdateSessionRequest): Promise<Result<SessionSummary, Failure>> {
+    const found = this.#open(userId, { archivedToo: true })
+    if (!found.ok) return found
+    const { session, engine } = found.value
+    const nowMs = Date.now()
+    const changed = engine.saveSession({
+      ...session,
+      title: patch.title ?? session.title,
+      archivedAtMs: patch.archived == null ? session.archivedAtMs : patch.archived ? nowMs : null,
+      updatedAtMs: nowMs,
+    })
+    await this.ctx.storage.sync()
+    await engine.pump.flush()
+    return ok(toSummary(changed))
+  }
+
+  /** Deletes everything. From the first line on the session answers nothing, whatever D1 does (D26). */
+  async remove(userId: string): Promise<Result<true, Failure>> {
+    const found = this.#open(userId, { archivedToo: true })
+    if (!found.ok) return found
+    const { session, engine } = found.value
+    engine.abandon()
+    this.#sql.transaction(() => saveSession(this.#sql, { ...session, deletedAtMs: Date.now() }))
+    await this.ctx.storage.sync()
+    await this.#finishDeletion(session)
+    return ok(true)
+  }
+
+  async execute(caller: Caller, body: ExecuteRequest, options: TurnOptions): Promise<TurnAnswer> {
+    const access = await makeAccess(caller, this.#config.secrets)
+    return this.#admit(caller, options, access, body, (engine, request) =>
+      engine.dispatch(
+        {
+          type: 'execute_requested',
+          digest: options.digest,
+          text: body.input.text,
+          command: body.input.command ?? null,
+          driver: { kind: 'http' },
+        },
+        request,
+      ),
+    )
+  }
+
+  async continueRun(caller: Caller, body: ContinueRequest, options: TurnOptions): Promise<TurnAnswer> {
+    const access = await makeAccess(caller, this.#config.secrets)
+    return this.#admit(caller, options, access, null, (engine, request) =>
+      engine.dispatch(
+        { type: 'continuation_received', digest: options.digest, message: body, partial: engine.partial() },
+        request,
+      ),
+    )
+  }
+
+  /** The current envelope, or the turn that is being served: as a state, or as its stream from any event on (D19). */
+  async currentRun(
+    userId: string,
+    { stream, lastEventId }: { stream: boolean; lastEventId: string | null },
+  ): Promise<TurnAnswer> {
+    const found = this.#open(userId)
+    if (!found.ok) return { kind: 'failure', failure: found.error }
+    const { engine } = found.value
+    const { state } = engine
+    const resume = lastEventId === null ? null : parseEventId(lastEventId)
+    if (stream && resume !== null) {
+      const live = engine.liveTurn(resume.turnId)
+      if (live?.channel.holdsAfter(resume.n)) return { kind: 'stream', stream: live.channel.read(resume.n) }
+      const stored = loadTurn(this.#sql, resume.turnId)
+      if (stored?.outcome)
+        return outcomeAnswer(stored.turnId, stored.outcome, { stream: true, endOnly: true })
+    }
+    if (state?.active) {
+      const { turnId } = state.active
+      const live = engine.liveTurn(turnId)
+      if (stream && live) return { kind: 'stream', stream: live.channel.read(0) }
+      return {
+        kind: 'json',
+        body: {
+          status: 'running',
+          data: { trace_id: state.traceId },
+          allowed_continuations: ['inject', 'break'],
+        },
+      }
+    }
+    const turnId = state?.checkpointTurnId ?? null
+    const outcome = turnId === null ? null : (loadTurn(this.#sql, turnId)?.outcome ?? null)
+    const envelope = outcome ?? { status: 'idle' as const, data: { trace_id: state?.traceId ?? '' } }
+    if (!stream) return { kind: 'json', body: envelope }
+    return outcomeAnswer(turnId ?? 'idle', envelope, { stream: true, endOnly: resume !== null })
+  }
+
+  async preview(caller: Caller, body: ExecuteRequest): Promise<Result<PreviewResponse, Failure>> {
+    const found = this.#open(caller.userId)
+    if (!found.ok) return found
+    const { engine } = found.value
+    const total = engine.messageCount
+    const from = Math.max(1, total - MAX_HISTORY_MESSAGES + 1)
+    return previewTurn({
+      body,
+      transcript: loadMessages(this.#sql, from, MAX_HISTORY_MESSAGES),
+      olderMessages: from - 1,
+      catalogue: engine.catalogue,
+      access: await makeAccess(caller, this.#config.secrets),
+    })
+  }
+
+  async traces(
+    userId: string,
+    { limit, offset }: { limit: number; offset: number },
+  ): Promise<Result<Trace, Failure>> {
+    const found = this.#open(userId)
+    if (!found.ok) return found
+    const events = loadTurns(this.#sql, 1, ALL).flatMap(({ trace }) => trace.flatMap(traceEvents))
+    return ok({ session_id: found.value.session.sessionId, events: events.slice(offset, offset + limit) })
+  }
+
+  async usage(userId: string): Promise<Result<SessionUsageResponse, Failure>> {
+    const found = this.#open(userId)
+    if (!found.ok) return found
+    return ok(sessionUsage(loadTurns(this.#sql, 1, ALL).flatMap(({ calls }) => calls)))
+  }
+
+  override async alarm(): Promise<void> {
+    try {
+      const session = this.#engine === null ? null : loadSession(this.#sql)
+      if (session?.deletedAtMs != null) await this.#finishDeletion(session)
+      else await this.#engine?.alarm()
+    } catch (error) {
+      // A throw would make the platform repeat the alarm at its own pace; deadlines are ours to keep.
+      console.error('alarm failed:', error)
+      await this.ctx.storage.setAlarm(Date.now() + retryDelayMs(3))
+    }
+  }
+
+  /** The session, if it is this user's, alive and, unless said otherwise, not archived. All else looks alike (EC 2). */
+  #open(
+    userId: string,
+    { archivedToo = false } = {},
+  ): Result<{ session: SessionRow; engine: RunEngine }, Failure> {
+    const engine = this.#engine
+    const session = engine === null ? null : loadSession(this.#sql)
+    if (engine === null || session === null || session.userId !== userId) return err(notFound())
+    if (session.deletedAtMs !== null || (session.archivedAtMs !== null && !archivedToo))
+      return err(notFound())
+    return ok({ session, engine })
+  }
+
+  /** A request that may start a turn: a known key is answered from what it did, everything else goes to the machine. */
+  async #admit(
+    { userId }: Caller,
+    { stream, digest, idempotencyKey }: TurnOptions,
+    access: RequestContext['access'],
+    runInput: ExecuteRequest | null,
+    dispatch: (engine: RunEngine, request: RequestContext) => ReturnType<RunEngine['dispatch']>,
+  ): Promise<TurnAnswer> {
+    const found = this.#open(userId)
+    if (!found.ok) return { kind: 'failure', failure: found.error }
+    const { session, engine } = found.value
+    if (session.keyId !== null) {
+      const sealed = failure(
+        'invalid_request',
+        'this router does not run encrypted sessions; use one without key_id',
+      )
+      return { kind: 'failure', failure: sealed }
+    }
+    if (idempotencyKey !== null) {
+      const known = loadKey(this.#sql, idempotencyKey, Date.now())
+      if (known && known.digest !== digest) {
+        const other = failure('invalid_request', 'this idempotency key was used with another request')
+        return { kind: 'failure', failure: other }
+      }
+      if (known) {
+        const { result } = known
+        if ('outcome' in result) return outcomeAnswer('keyed', result.outcome, { stream, endOnly: false })
+        const answer = await this.#answerTurn(engine, result.turnId, stream)
+        if (answer) return answer
+      }
+    }
+    const key = idempotencyKey === null ? null : { key: idempotencyKey, digest }
+    const dispatched = dispatch(engine, { access, runInput, key })
+    if (!dispatched.ok) {
+      if ('dropped' in dispatched) throw new Error('invariant broken: a request was dropped')
+      return { kind: 'failure', failure: dispatched.failure }
+    }
+    const { reply } = dispatched
+    if (!reply) throw new Error('invariant broken: a request without a reply')
+    if (reply.by === 'turn') {
+      const answer = await this.#answerTurn(engine, reply.turnId, stream)
+      if (!answer) throw new Error('invariant broken: a turn that was just started is unknown')
+      return answer
+    }
+    await this.ctx.storage.sync()
+    await engine.pump.flush()
+    return outcomeAnswer('idle', reply.outcome, { stream, endOnly: false })
+  }
+
+  /** The answer of a turn, live or stored; null for one that a crash cut off: the request may be processed again. */
+  async #answerTurn(engine: RunEngine, turnId: string, stream: boolean): Promise<TurnAnswer | null> {
+    const live = engine.liveTurn(turnId)
+    if (live) {
+      const { channel } = live
+      if (!stream) return endingAnswer(await channel.ending())
+      await channel.opened()
+      const refused = channel.refused
+      return refused ? endingAnswer(refused) : { kind: 'stream', stream: channel.read(0) }
+    }
+    const stored = loadTurn(this.#sql, turnId)
+    if (stored?.status === 'superseded') return endingAnswer({ k: 'superseded', traceId: '' })
+    return stored?.outcome ? outcomeAnswer(turnId, stored.outcome, { stream, endOnly: false }) : null
+  }
+
+  async #finishDeletion({ userId, sessionId }: SessionRow): Promise<void> {
+    try {
+      await deleteSession(openDatabase(this.env.DB), userId, sessionId)
+    } catch (error) {
+      this.#deleteFailures++
+      console.warn(`deleting a session's copy failed: ${error instanceof Error ? error.name : 'error'}`)
+      await this.ctx.storage.setAlarm(Date.now() + retryDelayMs(this.#deleteFailures))
+      return
+    }
+    this.#engine = null
+    await this.ctx.storage.deleteAlarm()
+    await this.ctx.storage.deleteAll()
+  }
+}
+
+/** `<turn>.<n>` of a stream event (D19). */
+function parseEventId(id: string): { turnId: string; n: number } | null {
+  const match = /^(.{1,64})\.(\d{1,12})$/.exec(id)
+  return match?.[1] === undefined ? null : { turnId: match[1], n: Number(match[2]) }
+}

@@ -1,0 +1,156 @@
+import { closingEvents } from '../core/turn-events.ts'
+import type { TurnEvent } from '../protocol/execution/stream.ts'
+import type { TurnResponse } from '../protocol/execution/turn.ts'
+
+/** How a turn ended for those who wait for it. */
+export type Ending = { k: 'outcome'; outcome: TurnResponse } | { k: 'superseded'; traceId: string }
+
+/** A comment this often keeps proxies from closing a stream that is silent while a model thinks. */
+const KEEP_ALIVE_MS = 15_000
+/** What a turn's stream keeps for those who come back; beyond it the oldest events go. */
+const MAX_HELD_UNITS = 4 * 1024 * 1024
+
+const encoder = new TextEncoder()
+
+/**
+ * The live side of one served turn: its stream events, and its ending. Any number of readers follow it, each at its own
+ * pace, from any event that is still held; none of them holds the turn up, and the turn needs none (D21).
+ */
+export class TurnChannel {
+  readonly turnId: string
+  #frames: string[] = []
+  #heldUnits = 0
+  /** How many events were dropped at the front. */
+  #dropped = 0
+  #ending: Ending | null = null
+  #opened = false
+  #waiters = new Set<() => void>()
+
+  constructor(turnId: string) {
+    this.turnId = turnId
+  }
+
+  push(event: TurnEvent): void {
+    const frame = `id: ${this.turnId}.${this.#dropped + this.#frames.length + 1}\ndata: ${JSON.stringify(event)}\n\n`
+    this.#frames.push(frame)
+    this.#heldUnits += frame.length
+    while (this.#heldUnits > MAX_HELD_UNITS && this.#frames.length > 1) {
+      this.#heldUnits -= this.#frames.shift()?.length ?? 0
+      this.#dropped++
+    }
+    this.#wake()
+  }
+
+  /** Everything that can refuse the turn beforehand has passed: a stream may begin now (EC 18). */
+  open(): void {
+    this.#opened = true
+    this.#wake()
+  }
+
+  /** The ending of a turn that failed before its stream could begin: an ordinary HTTP error (EC 18). */
+  get refused(): Ending | null {
+    const ending = this.#ending
+    return !this.#opened && ending?.k === 'outcome' && ending.outcome.status === 'error' ? ending : null
+  }
+
+  end(ending: Ending): void {
+    if (this.#ending) return
+    const outcome: TurnResponse =
+      ending.k === 'outcome' ? ending.outcome : { status: 'idle', data: { trace_id: ending.traceId } }
+    for (const event of closingEvents(outcome)) this.push(event)
+    this.#ending = ending
+    this.#wake()
+  }
+
+  /** Resolves when a stream may begin, or the turn is over. */
+  async opened(): Promise<void> {
+    while (!this.#opened && this.#ending === null) await this.#change()
+  }
+
+  async ending(): Promise<Ending> {
+    while (this.#ending === null) await this.#change()
+    return this.#ending
+  }
+
+  /** True when every event after the n-th is still held. */
+  holdsAfter(n: number): boolean {
+    return n >= this.#dropped && n <= this.#dropped + this.#frames.length
+  }
+
+  /** The events after the n-th as server-sent events, then those to come, up to the end. */
+  read(afterN: number): ReadableStream<Uint8Array> {
+    let next = afterN
+    let cancelled = false
+    let cancelWait: (() => void) | null = null
+    return new ReadableStream({
+      type: 'bytes',
+      pull: async (controller) => {
+        for (;;) {
+          if (cancelled) return
+          const from = next - this.#dropped
+          // A reader that fell behind what is held gets the end alone, never a stream with a hole (D19).
+          const lagging = from < 0
+          if (lagging && this.#ending) next = this.#dropped + this.#frames.length - 1
+          else if (!lagging && from < this.#frames.length) {
+            const frames = this.#frames.slice(from)
+            next += frames.length
+            controller.enqueue(encoder.encode(frames.join('')))
+            return
+          } else if (this.#ending) {
+            controller.close()
+            return
+          }
+          if (lagging && this.#ending) continue
+          const changed = await new Promise<boolean>((resolve) => {
+            const timer = setTimeout(() => done(false), KEEP_ALIVE_MS)
+            const onChange = () => done(true)
+            const done = (change: boolean) => {
+              clearTimeout(timer)
+              this.#waiters.delete(onChange)
+              cancelWait = null
+              resolve(change)
+            }
+            cancelWait = () => done(true)
+            this.#waiters.add(onChange)
+          })
+          if (!changed && !cancelled) {
+            controller.enqueue(encoder.encode(': keep-alive\n\n'))
+            return
+          }
+        }
+      },
+      cancel: () => {
+        cancelled = true
+        cancelWait?.()
+      },
+    })
+  }
+
+  #wake(): void {
+    for (const waiter of [...this.#waiters]) waiter()
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => {
+      const once = () => {
+        this.#waiters.delete(once)
+        resolve()
+      }
+      this.#waiters.add(once)
+    })
+  }
+}
+
+/** A finished turn's events as a stream of their own. */
+export function eventStream(turnId: string, events: readonly TurnEvent[]): ReadableStream<Uint8Array> {
+  const text = events
+    .map((event, index) => `id: ${turnId}.${index + 1}\ndata: ${JSON.stringify(event)}\n\n`)
+    .join('')
+  return new ReadableStream({
+    type: 'bytes',
+    start: (controller) => {
+      controller.enqueue(encoder.encode(text))
+      controller.close()
+    },
+  })
+}

@@ -1,0 +1,90 @@
+import { and, eq, lt, sql } from 'drizzle-orm'
+import type { BatchItem } from 'drizzle-orm/batch'
+import { byteLength, MAX_D1_TEXT_BYTES } from '../limits.ts'
+import type { StoredMessage } from '../session/messages.ts'
+import type { SessionRow } from '../session/session-row.ts'
+import type { StoredTurn } from '../session/turns.ts'
+import type { Database } from './database.ts'
+import { messages, sessions, turns } from './schema.ts'
+
+/** Rows of one session on their way to D1. */
+export type CopyBatch = { session: SessionRow; messages: StoredMessage[]; turns: StoredTurn[] }
+
+/** Stands where a text is too long for D1; the whole is in the session's object (D27). */
+const OMITTED = '\u0001omitted:'
+
+const bounded = (text: string): string => {
+  if (text.length * 3 <= MAX_D1_TEXT_BYTES) return text
+  const bytes = byteLength(text)
+  return bytes <= MAX_D1_TEXT_BYTES ? text : `${OMITTED}${bytes}`
+}
+
+/**
+ * Writes the batch in one round trip. Each row is an upsert that only a greater `rev` can pass, so a batch may arrive
+ * twice or late (D26).
+ */
+export async function writeCopy(
+  db: Database,
+  { session, messages: said, turns: served }: CopyBatch,
+): Promise<void> {
+  const { sessionId } = session
+  const statements: [BatchItem<'sqlite'>, ...BatchItem<'sqlite'>[]] = [
+    db
+      .update(sessions)
+      .set({
+        title: session.title,
+        scope: session.scope,
+        updatedAt: session.updatedAtMs,
+        archivedAt: session.archivedAtMs,
+        rev: session.rev,
+      })
+      .where(and(eq(sessions.id, sessionId), lt(sessions.rev, session.rev))),
+  ]
+  for (const message of said) {
+    const row = {
+      id: message.id,
+      runId: message.runId,
+      role: message.role,
+      provider: message.provider ?? null,
+      model: message.model ?? null,
+      content: bounded(message.text),
+      calls: message.calls.length === 0 ? null : bounded(JSON.stringify(message.calls)),
+      interrupted: message.interrupted,
+      createdAt: message.createdAtMs,
+      rev: message.rev,
+    }
+    statements.push(
+      db
+        .insert(messages)
+        .values({ sessionId, seq: message.seq, ...row })
+        .onConflictDoUpdate({
+          target: [messages.sessionId, messages.seq],
+          set: row,
+          setWhere: sql`excluded.rev > ${messages.rev}`,
+        }),
+    )
+  }
+  for (const turn of served) {
+    const row = {
+      id: turn.turnId,
+      runId: turn.runId,
+      status: turn.status,
+      trace: bounded(JSON.stringify(turn.trace)),
+      calls: bounded(JSON.stringify(turn.calls)),
+      startedAt: turn.startedAtMs,
+      endedAt: turn.endedAtMs,
+      rev: turn.rev,
+    }
+    statements.push(
+      db
+        .insert(turns)
+        .values({ sessionId, seq: turn.seq, ...row })
+        .onConflictDoUpdate({
+          target: [turns.sessionId, turns.seq],
+          set: row,
+          setWhere: sql`excluded.rev > ${turns.rev}`,
+        }),
+    )
+  }
+  await db.batch(statements)
+}

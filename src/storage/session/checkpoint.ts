@@ -1,0 +1,63 @@
+import type { RunState } from '../../core/run/state.ts'
+import { optionalText, type Sql, textOf } from './sql.ts'
+
+/**
+ * What D1 has not got yet. Rows are never queued themselves: they are read when they are flushed, so a later state
+ * replaces an earlier one by itself, and the outbox costs no row of its own (D26).
+ */
+export type Outbox = {
+  session: boolean
+  /** Messages, with their tool calls, from this sequence on; null when none are owed. */
+  messagesFrom: number | null
+  /** Turns from this sequence on. */
+  turnsFrom: number | null
+  failures: number
+  retryAtMs: number | null
+}
+
+/** Counters that only grow: sequences and the revision that D1 compares (D26). */
+export type Counters = { message: number; turn: number; rev: number; ringReserved: number }
+
+/** The one row that every step of the machine commits. */
+export type Checkpoint = { state: RunState | null; outbox: Outbox; counters: Counters }
+
+export const EMPTY_OUTBOX: Outbox = {
+  session: false,
+  messagesFrom: null,
+  turnsFrom: null,
+  failures: 0,
+  retryAtMs: null,
+}
+
+export const isDrained = ({ session, messagesFrom, turnsFrom }: Outbox): boolean =>
+  !session && messagesFrom === null && turnsFrom === null
+
+const FRESH: Checkpoint = {
+  state: null,
+  outbox: EMPTY_OUTBOX,
+  counters: { message: 0, turn: 0, rev: 0, ringReserved: 0 },
+}
+
+/** Reads the checkpoint; the JSON in it is our own and carries its version. */
+export function loadCheckpoint(sql: Sql): Checkpoint {
+  const row = sql.rows('SELECT state, outbox, counters FROM checkpoint')[0]
+  if (!row) return structuredClone(FRESH)
+  const state = optionalText(row, 'state')
+  const parsed: RunState | null = state === null ? null : JSON.parse(state)
+  if (parsed !== null && parsed.v !== 1) throw new Error(`invariant broken: run state of version ${parsed.v}`)
+  return {
+    state: parsed,
+    outbox: JSON.parse(textOf(row, 'outbox')),
+    counters: JSON.parse(textOf(row, 'counters')),
+  }
+}
+
+export function saveCheckpoint(sql: Sql, { state, outbox, counters }: Checkpoint): void {
+  sql.rows(
+    `INSERT INTO checkpoint (id, state, outbox, counters) VALUES (1, ?, ?, ?)
+     ON CONFLICT (id) DO UPDATE SET state = excluded.state, outbox = excluded.outbox, counters = excluded.counters`,
+    state === null ? null : JSON.stringify(state),
+    JSON.stringify(outbox),
+    JSON.stringify(counters),
+  )
+}

@@ -1,0 +1,86 @@
+import { numberOf, type Sql, textOf } from './sql.ts'
+
+/** What a session object keeps (docs/storage.md). Migrations are only ever added; a shipped one never changes (D32). */
+const MIGRATIONS: readonly (readonly string[])[] = [
+  [
+    `CREATE TABLE session (
+       id INTEGER PRIMARY KEY CHECK (id = 1), session_id TEXT NOT NULL, user_id TEXT NOT NULL, title TEXT, scope TEXT,
+       key_id TEXT, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, archived_at INTEGER, deleted_at INTEGER,
+       rev INTEGER NOT NULL
+     )`,
+    `CREATE TABLE checkpoint (
+       id INTEGER PRIMARY KEY CHECK (id = 1), state TEXT, outbox TEXT NOT NULL, counters TEXT NOT NULL
+     )`,
+    `CREATE TABLE run_input (id INTEGER PRIMARY KEY CHECK (id = 1), body TEXT NOT NULL)`,
+    `CREATE TABLE messages (
+       seq INTEGER PRIMARY KEY, id TEXT NOT NULL, run_id TEXT NOT NULL, role TEXT NOT NULL, provider TEXT, model TEXT,
+       content TEXT NOT NULL, interrupted INTEGER NOT NULL, created_at INTEGER NOT NULL, rev INTEGER NOT NULL
+     )`,
+    `CREATE TABLE tool_calls (
+       message_seq INTEGER NOT NULL, ordinal INTEGER NOT NULL, id TEXT NOT NULL, provider_call_id TEXT,
+       name TEXT NOT NULL, arguments TEXT NOT NULL, opaque TEXT, status TEXT NOT NULL, result TEXT,
+       is_error INTEGER NOT NULL, diff_status TEXT, created_at INTEGER NOT NULL, completed_at INTEGER,
+       PRIMARY KEY (message_seq, ordinal)
+     ) WITHOUT ROWID`,
+    `CREATE UNIQUE INDEX tool_calls_id ON tool_calls (id)`,
+    `CREATE TABLE approvals (
+       id TEXT PRIMARY KEY, target_type TEXT NOT NULL, target_id TEXT NOT NULL, decision TEXT NOT NULL, reason TEXT,
+       created_at INTEGER NOT NULL
+     ) WITHOUT ROWID`,
+    `CREATE TABLE plans (
+       id TEXT PRIMARY KEY, content TEXT NOT NULL, status TEXT NOT NULL, created_at INTEGER NOT NULL,
+       updated_at INTEGER NOT NULL
+     ) WITHOUT ROWID`,
+    `CREATE TABLE turns (
+       seq INTEGER PRIMARY KEY, turn_id TEXT NOT NULL UNIQUE, run_id TEXT NOT NULL, turn INTEGER NOT NULL,
+       status TEXT NOT NULL, trace TEXT NOT NULL, calls TEXT NOT NULL, outcome TEXT, started_at INTEGER NOT NULL,
+       ended_at INTEGER, rev INTEGER NOT NULL
+     )`,
+    `CREATE TABLE idempotency (
+       key TEXT PRIMARY KEY, digest TEXT NOT NULL, turn_id TEXT, outcome TEXT, created_at INTEGER NOT NULL
+     ) WITHOUT ROWID`,
+    `CREATE TABLE ring_segments (
+       first_seq INTEGER PRIMARY KEY, last_seq INTEGER NOT NULL, bytes INTEGER NOT NULL, body TEXT NOT NULL
+     )`,
+    `CREATE TABLE chunks (ref TEXT NOT NULL, n INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (ref, n)) WITHOUT ROWID`,
+  ],
+]
+
+/**
+ * Brings the object's tables up to date, in one transaction. An object that was written by a newer release, or by one
+ * whose migrations read differently, is refused rather than guessed at.
+ */
+export function migrateSession(sql: Sql, migrations: readonly (readonly string[])[] = MIGRATIONS): void {
+  sql.transaction(() => {
+    sql.rows(
+      'CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, digest TEXT NOT NULL)',
+    )
+    const applied = sql.rows('SELECT version, digest FROM schema_migrations ORDER BY version')
+    for (const row of applied) {
+      const version = numberOf(row, 'version')
+      const known = migrations[version - 1]
+      if (known === undefined)
+        throw new Error(`this session was stored by a newer release (schema ${version})`)
+      if (digestOf(known) !== textOf(row, 'digest'))
+        throw new Error(`migration ${version} has changed after it shipped`)
+    }
+    for (const [index, statements] of migrations.entries()) {
+      if (index < applied.length) continue
+      for (const statement of statements) sql.rows(statement)
+      sql.rows(
+        'INSERT INTO schema_migrations (version, digest) VALUES (?, ?)',
+        index + 1,
+        digestOf(statements),
+      )
+    }
+  })
+}
+
+/** FNV-1a over the statements without their layout: tells an edit, needs no secrecy. */
+function digestOf(statements: readonly string[]): string {
+  let hash = 0x811c9dc5
+  for (const char of statements.join(';').replace(/\s+/g, ' ')) {
+    hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 0x01000193) >>> 0
+  }
+  return hash.toString(16)
+}

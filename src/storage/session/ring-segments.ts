@@ -1,0 +1,65 @@
+import { numberOf, type Sql, textOf } from './sql.ts'
+
+/** A row of the ring is not appended to beyond this size; rows are evicted whole (D33). */
+const MAX_SEGMENT_BYTES = 32 * 1024
+/** What the ring keeps of a session's latest events (D33). */
+export const RING_BYTES = 4 * 1024 * 1024
+
+/** One stored event, as a line of its segment. */
+export type RingLine = { seq: number; line: string }
+
+export type RingExtent = { firstSeq: number; lastSeq: number; bytes: number } | null
+
+/** What the ring holds now; null when it is empty. */
+export function ringExtent(sql: Sql): RingExtent {
+  const row = sql.rows(
+    'SELECT min(first_seq) AS first, max(last_seq) AS last, sum(bytes) AS bytes FROM ring_segments',
+  )[0]
+  if (!row || row.first === null) return null
+  return { firstSeq: numberOf(row, 'first'), lastSeq: numberOf(row, 'last'), bytes: numberOf(row, 'bytes') }
+}
+
+/** Appends lines in order: to the newest row while it has room, else as a new row; then evicts the oldest. */
+export function appendToRing(sql: Sql, lines: readonly RingLine[]): void {
+  const first = lines[0]
+  const last = lines.at(-1)
+  if (!first || !last) return
+  const body = lines.map(({ line }) => `${line}\n`).join('')
+  const newest = sql.rows('SELECT first_seq, bytes FROM ring_segments ORDER BY first_seq DESC LIMIT 1')[0]
+  if (newest && numberOf(newest, 'bytes') + body.length <= MAX_SEGMENT_BYTES) {
+    sql.rows(
+      'UPDATE ring_segments SET body = body || ?, last_seq = ?, bytes = bytes + ? WHERE first_seq = ?',
+      body,
+      last.seq,
+      body.length,
+      numberOf(newest, 'first_seq'),
+    )
+    return
+  }
+  sql.rows(
+    'INSERT INTO ring_segments (first_seq, last_seq, bytes, body) VALUES (?, ?, ?, ?)',
+    first.seq,
+    last.seq,
+    body.length,
+    body,
+  )
+  evict(sql)
+}
+
+/** Drops the oldest rows until the rest fits; the newest row always stays. */
+function evict(sql: Sql): void {
+  let left = ringExtent(sql)?.bytes ?? 0
+  while (left > RING_BYTES) {
+    const oldest = sql.rows('SELECT first_seq, bytes FROM ring_segments ORDER BY first_seq LIMIT 2')
+    const [row, second] = oldest
+    if (!row || !second) return
+    sql.rows('DELETE FROM ring_segments WHERE first_seq = ?', numberOf(row, 'first_seq'))
+    left -= numberOf(row, 'bytes')
+  }
+}
+
+/** The stored lines after a sequence, oldest first. */
+export function readRing(sql: Sql, afterSeq: number): string[] {
+  const rows = sql.rows('SELECT body FROM ring_segments WHERE last_seq > ? ORDER BY first_seq', afterSeq)
+  return rows.flatMap((row) => textOf(row, 'body').split('\n').filter(Boolean))
+}

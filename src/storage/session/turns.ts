@@ -1,0 +1,71 @@
+import type { CallRecord, TraceEntry } from '../../core/run/writes.ts'
+import type { TurnResponse } from '../../protocol/execution/turn.ts'
+import { numberOf, optionalNumber, optionalText, type Sql, type SqlRow, textOf } from './sql.ts'
+import { loadText, storeText } from './texts.ts'
+
+export type TurnStatus = 'running' | 'done' | 'failed' | 'superseded' | 'interrupted'
+
+/** A served turn as it is kept. */
+export type StoredTurn = {
+  turnId: string
+  seq: number
+  runId: string
+  turn: number
+  status: TurnStatus
+  trace: TraceEntry[]
+  calls: CallRecord[]
+  outcome: TurnResponse | null
+  startedAtMs: number
+  endedAtMs: number | null
+  rev: number
+}
+
+export function saveTurn(sql: Sql, turn: StoredTurn): void {
+  sql.rows(
+    `INSERT INTO turns
+       (turn_id, seq, run_id, turn, status, trace, calls, outcome, started_at, ended_at, rev)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (seq) DO UPDATE SET status = excluded.status, trace = excluded.trace, calls = excluded.calls,
+       outcome = excluded.outcome, ended_at = excluded.ended_at, rev = excluded.rev`,
+    turn.turnId,
+    turn.seq,
+    turn.runId,
+    turn.turn,
+    turn.status,
+    storeText(sql, `trace:${turn.turnId}`, JSON.stringify(turn.trace)),
+    storeText(sql, `calls:${turn.turnId}`, JSON.stringify(turn.calls)),
+    turn.outcome === null ? null : storeText(sql, `outcome:${turn.turnId}`, JSON.stringify(turn.outcome)),
+    turn.startedAtMs,
+    turn.endedAtMs,
+    turn.rev,
+  )
+}
+
+export function loadTurn(sql: Sql, turnId: string): StoredTurn | null {
+  const row = sql.rows('SELECT * FROM turns WHERE turn_id = ?', turnId)[0]
+  return row ? toTurn(sql, row) : null
+}
+
+/** At most `limit` turns from a sequence on, oldest first. */
+export function loadTurns(sql: Sql, fromSeq: number, limit: number): StoredTurn[] {
+  return sql
+    .rows('SELECT * FROM turns WHERE seq >= ? ORDER BY seq LIMIT ?', fromSeq, limit)
+    .map((row) => toTurn(sql, row))
+}
+
+function toTurn(sql: Sql, row: SqlRow): StoredTurn {
+  const outcome = optionalText(row, 'outcome')
+  return {
+    turnId: textOf(row, 'turn_id'),
+    seq: numberOf(row, 'seq'),
+    runId: textOf(row, 'run_id'),
+    turn: numberOf(row, 'turn'),
+    status: textOf(row, 'status') as TurnStatus,
+    trace: JSON.parse(loadText(sql, textOf(row, 'trace'))),
+    calls: JSON.parse(loadText(sql, textOf(row, 'calls'))),
+    outcome: outcome === null ? null : JSON.parse(loadText(sql, outcome)),
+    startedAtMs: numberOf(row, 'started_at'),
+    endedAtMs: optionalNumber(row, 'ended_at'),
+    rev: numberOf(row, 'rev'),
+  }
+}

@@ -1,0 +1,56 @@
+import { Hono } from 'hono'
+import openapi from '../../schemas/execution/openapi.json'
+import type { StatusResponse } from '../protocol/execution/auth.ts'
+import { failure } from '../protocol/execution/errors.ts'
+import { ROUTES } from '../protocol/execution/routes.ts'
+import { ROUTER_VERSION } from '../protocol/version.ts'
+import type { AppEnv } from './context.ts'
+import { failed } from './errors.ts'
+import { crossOrigin } from './middleware/cross-origin.ts'
+import { localHost } from './middleware/local-host.ts'
+import { queryGuard } from './middleware/query-guard.ts'
+import { rateLimit } from './middleware/rate-limit.ts'
+import { auth } from './routes/auth.ts'
+import { llm } from './routes/llm.ts'
+import { runs } from './routes/runs.ts'
+import { sessions } from './routes/sessions.ts'
+
+/** The HTTP side of the router. Checks run in the contract's order (EC 1.3); no business rule lives in a route. */
+export const app = new Hono<AppEnv>()
+
+app.use(localHost, crossOrigin, queryGuard, rateLimit)
+
+app.get('/status', (c) => c.json({ status: 'ok', version: ROUTER_VERSION } satisfies StatusResponse))
+app.get('/api/v1/openapi.json', (c) => c.json(openapi))
+app.get('/', (c) =>
+  c.html(`<!doctype html><meta charset="utf-8"><title>Switchyard</title>
+<h1>Switchyard</h1><p>A router for LLM coding sessions, release ${ROUTER_VERSION}. It speaks JSON under
+<a href="/api/v1/openapi.json">/api/v1</a>; use the <code>switchyard</code> command or a client of that API.</p>`),
+)
+app.route('/api/v1/auth', auth)
+app.route('/api/v1/llm', llm)
+app.route('/api/v1/sessions', runs)
+app.route('/api/v1/sessions', sessions)
+
+/** An unknown path, or a known one with another method: both in the error shape (D49). */
+app.notFound((c) => {
+  const methods = ROUTES.filter(({ path }) => pathPattern(path).test(c.req.path)).map(({ method }) =>
+    method.toUpperCase(),
+  )
+  if (methods.length > 0 && !methods.includes(c.req.method)) {
+    const allow = methods.join(', ')
+    return failed(
+      c,
+      { ...failure('invalid_request', `${c.req.method} is not served here; use ${allow}`), status: 405 },
+      { Allow: allow },
+    )
+  }
+  return failed(c, { ...failure('invalid_request', `there is nothing at ${c.req.path}`), status: 404 })
+})
+
+app.onError((error, c) => {
+  console.error(`${c.req.method} ${c.req.path} failed:`, error)
+  return failed(c, failure('internal_error', 'the router failed to serve this request'))
+})
+
+const pathPattern = (path: string): RegExp => new RegExp(`^${path.replace(/\{[^}]+\}/g, '[^/]+')}$`)

@@ -1,0 +1,73 @@
+import type { Context } from 'hono'
+import type { ZodType } from 'zod'
+import { type Failure, failure } from '../protocol/execution/errors.ts'
+import { err, ok, type Result } from '../protocol/result.ts'
+import { digestOf } from './secrets.ts'
+
+/** Larger request bodies are refused unread (EC 1.5). */
+export const MAX_BODY_BYTES = 10 * 1024 * 1024
+/** Findings named in one answer. */
+const MAX_ISSUES = 20
+
+export type Body<T> = { value: T; digest: string }
+
+/**
+ * Reads and decodes a JSON body (EC 1.4): 413 when it is too large, 415 for another content type, 400 for text that is
+ * no JSON, 422 for JSON of the wrong shape. `digest` tells two bodies apart (D20).
+ */
+export async function readBody<T>(c: Context, schema: ZodType<T>): Promise<Result<Body<T>, Failure>> {
+  const type = (c.req.header('Content-Type') ?? '').split(';', 1)[0]?.trim().toLowerCase()
+  if (type !== 'application/json' && !type?.endsWith('+json')) {
+    return err({
+      ...failure('invalid_request', 'send the body as `Content-Type: application/json`'),
+      status: 415,
+    })
+  }
+  const text = await readText(c.req.raw)
+  if (text === null) {
+    return err({
+      ...failure('invalid_request', `the body is larger than ${MAX_BODY_BYTES} bytes`, {
+        max_bytes: MAX_BODY_BYTES,
+      }),
+      status: 413,
+    })
+  }
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    return err({ ...failure('invalid_request', 'the body is not valid JSON'), status: 400 })
+  }
+  const parsed = schema.safeParse(json)
+  if (!parsed.success) {
+    const issues = parsed.error.issues
+      .slice(0, MAX_ISSUES)
+      .map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
+    const [first] = issues
+    const where = first?.path ? `\`${first.path}\`: ` : ''
+    return err(
+      failure('invalid_request', `the body does not fit: ${where}${first?.message ?? ''}`, { issues }),
+    )
+  }
+  return ok({ value: parsed.data, digest: await digestOf(`${new URL(c.req.url).pathname}\n${text}`) })
+}
+
+/** The body as text, or null as soon as it is longer than allowed. */
+async function readText(request: Request): Promise<string | null> {
+  if (Number(request.headers.get('Content-Length') ?? 0) > MAX_BODY_BYTES) return null
+  if (request.body === null) return ''
+  const decoder = new TextDecoder()
+  let bytes = 0
+  let text = ''
+  const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return text + decoder.decode()
+    bytes += value.byteLength
+    if (bytes > MAX_BODY_BYTES) {
+      await reader.cancel()
+      return null
+    }
+    text += decoder.decode(value, { stream: true })
+  }
+}

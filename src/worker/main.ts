@@ -1,0 +1,5 @@
+import { Session } from '../session/session.ts'
+import { app } from './app.ts'
+
+export { Session }
+export default app

@@ -1,0 +1,87 @@
+import { Hono } from 'hono'
+import type {
+  BootstrapResponse,
+  MeResponse,
+  SignInResponse,
+  SignOutResponse,
+} from '../../protocol/execution/auth.ts'
+import { failure } from '../../protocol/execution/errors.ts'
+import { toWireTime } from '../../protocol/time.ts'
+import { newId } from '../../session/ids.ts'
+import { activeKeyDigests, createToken, createUser, revokeToken } from '../../storage/d1/accounts.ts'
+import { openDatabase } from '../../storage/d1/database.ts'
+import type { AppEnv } from '../context.ts'
+import { isLocalDev } from '../env.ts'
+import { failed } from '../errors.ts'
+import { identify } from '../middleware/identify.ts'
+import { digestOf, keyUserId, makeApiKey, makeToken, sameDigest } from '../secrets.ts'
+
+/** A day (EC 23). */
+const DEFAULT_TOKEN_TTL_SECONDS = 86_400
+
+export const auth = new Hono<AppEnv>()
+
+/** Creates an account. Open on a local router alone; a deployment asks for its bootstrap token (D43). */
+auth.post('/bootstrap', async (c) => {
+  const origin = c.req.header('Origin')
+  const host = c.req.header('Host') ?? new URL(c.req.url).host
+  if (origin !== undefined && !isOwnOrigin(origin, host)) {
+    return failed(c, failure('forbidden', 'another web site may not create an account here'))
+  }
+  const expected = c.env.BOOTSTRAP_TOKEN
+  if (expected) {
+    const presented = c.req.header('X-Smista-Bootstrap-Token') ?? ''
+    if (!sameDigest(await digestOf(presented), await digestOf(expected))) {
+      return failed(c, failure('forbidden', 'creating an account needs this router’s bootstrap token'))
+    }
+  } else if (!isLocalDev(c.env)) {
+    return failed(
+      c,
+      failure(
+        'forbidden',
+        'creating accounts is switched off: the secret BOOTSTRAP_TOKEN is not set on this router',
+      ),
+    )
+  }
+  const userId = newId()
+  const key = makeApiKey(userId)
+  const keyDigest = await digestOf(key)
+  await createUser(openDatabase(c.env.DB), { userId, keyId: newId(), keyDigest, nowMs: Date.now() })
+  return c.json({ user_id: userId, api_key: key } satisfies BootstrapResponse, 201)
+})
+
+/** Trades an API key for a session token. Every wrong key gets the same answer (EC 2.3). */
+auth.post('/sign-in', async (c) => {
+  const key = c.req.header('X-Smista-Api-Key')
+  if (key === undefined)
+    return failed(c, failure('missing_credentials', 'send the API key as `X-Smista-Api-Key`'))
+  const userId = keyUserId(key)
+  const digest = await digestOf(key)
+  const db = openDatabase(c.env.DB)
+  const known = userId === null ? [] : await activeKeyDigests(db, userId)
+  if (userId === null || !known.some((stored) => sameDigest(stored, digest))) {
+    return failed(c, failure('invalid_api_key', 'the API key is not valid'))
+  }
+  const createdAt = Date.now()
+  const expiresAt = createdAt + Number(c.env.TOKEN_TTL_SECONDS ?? DEFAULT_TOKEN_TTL_SECONDS) * 1000
+  const id = newId()
+  const token = makeToken(id)
+  await createToken(db, { id, userId, digest: await digestOf(token), createdAt, expiresAt })
+  return c.json({ token, expires_at: toWireTime(expiresAt) } satisfies SignInResponse)
+})
+
+auth.post('/sign-out', identify, async (c) => {
+  const { tokenId, userId } = c.var.identity
+  await revokeToken(openDatabase(c.env.DB), { tokenId, userId, nowMs: Date.now() })
+  return c.json({ revoked: true } satisfies SignOutResponse)
+})
+
+auth.get('/me', identify, (c) => c.json({ user_id: c.var.identity.userId } satisfies MeResponse))
+
+function isOwnOrigin(origin: string, host: string): boolean {
+  try {
+    return new URL(origin).host === host
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,60 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { piecesOf, type Script, type ScriptedAnswer, type SeenRequest } from './scripted-upstream.ts'
+
+/** A provider on a real port of the loopback interface, for what only sockets show. */
+export async function startScriptedUpstream(script: Script | ScriptedAnswer) {
+  const requests: SeenRequest[] = []
+  const answerTo: Script = typeof script === 'function' ? script : () => script
+  let noteCallerLeft = () => {}
+  const callerLeft = new Promise<void>((resolve) => {
+    noteCallerLeft = resolve
+  })
+
+  const server = createServer(async (incoming, outgoing) => {
+    // `close` before the answer has ended: the caller went away.
+    outgoing.on('close', () => {
+      if (!outgoing.writableFinished) noteCallerLeft()
+    })
+    const parts: Buffer[] = []
+    for await (const part of incoming) parts.push(part)
+    const text = Buffer.concat(parts).toString('utf8')
+    const path = incoming.url ?? '/'
+    const seen: SeenRequest = {
+      method: incoming.method ?? 'GET',
+      url: `${url}${path}`,
+      path,
+      headers: Object.fromEntries(
+        Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
+      ),
+      body: text === '' ? undefined : JSON.parse(text),
+    }
+    requests.push(seen)
+    const answer = await answerTo(seen)
+    outgoing.writeHead(answer.status ?? 200, answer.headers)
+    outgoing.flushHeaders()
+    for (const piece of piecesOf(answer)) {
+      if (!outgoing.write(piece)) await once(outgoing, 'drain')
+    }
+    if (answer.ending === 'break') outgoing.destroy()
+    else if (answer.ending !== 'hang') outgoing.end()
+  })
+
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  const url = `http://127.0.0.1:${address.port}`
+
+  return {
+    url,
+    requests,
+    /** Settles when a caller has closed a connection whose answer was not finished. */
+    callerLeft,
+    async close(): Promise<void> {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
