@@ -8,7 +8,12 @@ const installed = await ensureInstalled()
 if (installed.ok) {
   const program = path.join(ROOT, 'src/cli/start.ts')
   await import('./lib-node/die-with-parent.mjs')
-  process.exitCode = await runChild(OWN_NODE, ['--import', DIE_WITH_PARENT, program, ...process.argv.slice(2)])
+  process.exitCode = await runChild(OWN_NODE, [
+    '--import',
+    DIE_WITH_PARENT,
+    program,
+    ...process.argv.slice(2),
+  ])
 } else {
   console.error(installed.error.message)
   process.exitCode = installed.error.exitCode

@@ -11,6 +11,7 @@ const parent = process.ppid
 const shellsParent = /^\S*sh -c /.test(commandLine(parent)) ? parentOf(parent) : undefined
 
 setInterval(() => {
-  const orphaned = process.ppid !== parent || (shellsParent !== undefined && parentOf(parent) !== shellsParent)
+  const orphaned =
+    process.ppid !== parent || (shellsParent !== undefined && parentOf(parent) !== shellsParent)
   if (orphaned) process.kill(process.pid, 'SIGTERM')
 }, CHECK_EVERY_MS).unref()

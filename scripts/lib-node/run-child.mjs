@@ -19,6 +19,8 @@ export function runChild(command, args, { cwd = process.cwd(), env = process.env
       process.on(signal, () => child.kill(signal))
     }
     child.once('error', reject)
-    child.once('exit', (code, signal) => resolve(signal === null ? (code ?? 1) : 128 + constants.signals[signal]))
+    child.once('exit', (code, signal) =>
+      resolve(signal === null ? (code ?? 1) : 128 + constants.signals[signal]),
+    )
   })
 }

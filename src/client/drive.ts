@@ -76,7 +76,8 @@ class Drive {
     let refusal: ClientFailure | undefined
     for (let continued = false; ; continued = true) {
       const followed = yield* this.#follow(stream)
-      if (this.#signal.aborted) return yield* this.#stop()
+      // A run that is over needs no stopping, whenever the signal came.
+      if (this.#signal.aborted && !(followed.ok && isOver(followed.value))) return yield* this.#stop()
       if (!followed.ok) {
         if (!continued || refusal || !maySettle(followed.error)) return failedWith(followed.error)
         // Another device may have moved the run on: its present state decides, not our refused message (D05).
@@ -127,7 +128,7 @@ class Drive {
         if (end.data.to_encrypt) return { outcome: failedWith({ kind: 'unsupported', message: NO_KEY }) }
         return { outcome: { status: 'completed', turn: end.data } }
       case 'idle':
-        return { outcome: { status: 'idle', stopped: false } }
+        return { outcome: { status: 'idle', stopped: this.#signal.aborted } }
       case 'error': {
         const { code, message, details } = end.data.error
         return { outcome: failedWith({ kind: 'turn', code, message, ...(details ? { details } : {}) }) }
@@ -236,6 +237,9 @@ class Drive {
 }
 
 const failedWith = (failure: ClientFailure): RunOutcome => ({ status: 'error', failure })
+
+const isOver = ({ status }: TurnEnd): boolean =>
+  status === 'completed' || status === 'idle' || status === 'error'
 
 /** Refusals that another device's doing explains: a turn is being served, or the pause was settled. */
 const maySettle = (failure: ClientFailure): boolean =>

@@ -25,7 +25,9 @@ const REQUEST_HEAD = '\n\nRequest:\n'
 export function readConversation(messages: readonly ChatMessage[]): Conversation {
   const lastUser = messages.findLastIndex(({ role }) => role === 'user')
   const words = splitRequest(messages[lastUser]?.content ?? '')
-  const instructions = messages.filter(({ role }) => role === 'system').flatMap(({ content }) => blocks(content))
+  const instructions = messages
+    .filter(({ role }) => role === 'system')
+    .flatMap(({ content }) => blocks(content))
   return {
     question: words.question,
     attached: [...words.attached, ...instructions],

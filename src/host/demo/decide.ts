@@ -4,7 +4,7 @@ import { gatherEvidence } from './evidence.ts'
 import { planFiles, planLookup } from './lookup.ts'
 import { planOverview } from './overview.ts'
 import type { Planner, Wish } from './plan.ts'
-import { readIntent } from './question.ts'
+import { type Intent, readIntent } from './question.ts'
 
 /** The next move of the demo model: tools to call, or the answer. */
 export type Decision = { kind: 'calls'; calls: Wish[] } | { kind: 'answer'; text: string }
@@ -17,20 +17,22 @@ export const SIGNATURE =
 
 /** Decides by fixed rules from the conversation alone: the same conversation gives the same move. */
 export function decide(conversation: Conversation, offered: ReadonlySet<string>): Decision {
-  const evidence = gatherEvidence(conversation)
   const intent = readIntent(conversation.question)
   if (intent.kind === 'greeting') return answer(INTRODUCTION)
-  const { stages, answer: lines } = plannerFor(conversation, offered)(evidence)
+  const evidence = gatherEvidence(conversation)
+  const plan = plannerFor(intent, conversation, offered)(evidence)
   if (conversation.rounds < MAX_ROUNDS) {
-    for (const stage of stages) {
+    for (const stage of plan.stages) {
       const calls = unique(stage).filter((wish) => offered.has(wish.name) && !wasMade(conversation, wish))
       if (calls.length > 0) return { kind: 'calls', calls }
     }
   }
-  const canLook = ['read_file', 'list_files', 'search_files', 'shell'].some((name) => offered.has(name))
-  if (evidence.calls === 0 && evidence.files.size === 0 && !canLook) return answer(NO_TOOLS)
-  return answer(lines())
+  const blind =
+    evidence.calls === 0 && evidence.files.size === 0 && !LOOKING.some((name) => offered.has(name))
+  return answer(blind ? NO_TOOLS : plan.answer())
 }
+
+const LOOKING = ['read_file', 'list_files', 'search_files', 'shell']
 
 const INTRODUCTION = [
   'Hello. Ask me what this project does, where something is ("where are sessions stored?"), or what a file holds',
@@ -42,10 +44,12 @@ const NO_TOOLS = [
   'I cannot look at anything: no tools were offered with this request, and no file is attached to it.',
 ]
 
-function plannerFor(conversation: Conversation, offered: ReadonlySet<string>): Planner {
-  const intent = readIntent(conversation.question)
+function plannerFor(
+  intent: Exclude<Intent, { kind: 'greeting' }>,
+  conversation: Conversation,
+  offered: ReadonlySet<string>,
+): Planner {
   switch (intent.kind) {
-    case 'greeting':
     case 'overview':
       return planOverview
     case 'lookup':

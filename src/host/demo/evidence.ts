@@ -12,7 +12,9 @@ export type Evidence = {
   listing: Listing | undefined
   hits: Hit[]
   failures: { what: string; path: string | undefined; reason: string }[]
+  /** Calls made so far, and those of them that read a file. */
   calls: number
+  reads: number
 }
 
 export function gatherEvidence({ findings, attached }: Conversation): Evidence {
@@ -32,6 +34,7 @@ export function gatherEvidence({ findings, attached }: Conversation): Evidence {
     hits: good('search_files').flatMap((finding) => readHits(finding)),
     failures: findings.filter(({ failed }) => failed).map(describeFailure),
     calls: findings.length,
+    reads: good('read_file').length,
   }
 }
 
@@ -48,7 +51,11 @@ function describeFailure(finding: Finding): Evidence['failures'][number] {
   const path = typeof finding.arguments.path === 'string' ? finding.arguments.path : undefined
   const target = path ?? finding.arguments.query ?? finding.arguments.command
   const what = typeof target === 'string' ? `${finding.name} ${target}` : finding.name
-  const reason = finding.content.replace(/^error: /i, '').split('\n')[0]?.slice(0, 200) ?? ''
+  const reason =
+    finding.content
+      .replace(/^error: /i, '')
+      .split('\n')[0]
+      ?.slice(0, 200) ?? ''
   return { what, path, reason: reason === '' ? 'no result' : reason }
 }
 

@@ -55,10 +55,12 @@ function namesakes({ listing }: Evidence, path: string): string[] {
 }
 
 /** Generated files and data say a word a thousand times and explain it nowhere. */
-const NOISE = /(^|\/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|CHANGELOG\.md|dist|build|vendor|fixtures?|golden|snapshots?|__snapshots__)(\/|$)|\.(min\.js|map|snap|svg|lock|csv)$/i
+const NOISE =
+  /(^|\/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|CHANGELOG\.md|dist|build|vendor|fixtures?|golden|snapshots?|__snapshots__)(\/|$)|\.(min\.js|map|snap|svg|lock|csv)$/i
 
 function rankFiles({ hits, listing }: Evidence, keywords: readonly string[]): string[] {
-  const byFile = Map.groupBy(hits, ({ path }) => path)
+  const byFile = new Map<string, Hit[]>()
+  for (const hit of hits) byFile.set(hit.path, [...(byFile.get(hit.path) ?? []), hit])
   const scores = new Map<string, number>()
   for (const [path, inFile] of byFile) scores.set(path, scoreOf(path, inFile))
   if (byFile.size === 0) {
@@ -128,7 +130,8 @@ function answerFiles(evidence: Evidence, paths: readonly string[], keywords: rea
     }
     lines.push('')
   }
-  for (const path of paths.filter((wanted) => !evidence.files.has(wanted))) lines.push(...folderLines(evidence, path))
+  for (const path of paths.filter((wanted) => !evidence.files.has(wanted)))
+    lines.push(...folderLines(evidence, path))
   if (lines.length > 0) return [...lines, ...failureLines(evidence)]
   return answerLookup(evidence, keywords)
 }
@@ -138,7 +141,12 @@ function folderLines({ listing }: Evidence, path: string): string[] {
   const inside = (listing?.files ?? []).filter((file) => file.startsWith(prefix))
   if (inside.length === 0) return []
   const names = inside.slice(0, MAX_OUTLINE).map((file) => `  ${file}`)
-  return [`${prefix} holds ${inside.length} files:`, ...names, ...(inside.length > MAX_OUTLINE ? ['  …'] : []), '']
+  return [
+    `${prefix} holds ${inside.length} files:`,
+    ...names,
+    ...(inside.length > MAX_OUTLINE ? ['  …'] : []),
+    '',
+  ]
 }
 
 const quoteLines = (path: string, quotes: readonly Quote[]): string[] =>

@@ -45,7 +45,13 @@ function readJsonManifest(content: string): ManifestFacts {
   }
 }
 
-function optional({ name, description }: { name?: Quote | undefined; description?: Quote | undefined }): ManifestFacts {
+function optional({
+  name,
+  description,
+}: {
+  name?: Quote | undefined
+  description?: Quote | undefined
+}): ManifestFacts {
   return { ...(name ? { name } : {}), ...(description ? { description } : {}), scripts: [] }
 }
 

@@ -6,13 +6,15 @@ import { headOf, proseOf } from './quote.ts'
 
 /** More of each would be a wall of text. */
 const MAX_MANIFESTS = 2
+const MAX_DOCUMENTS = 2
 const MAX_COUNTS = 6
 const MAX_SCRIPTS = 12
 /** A project without any document or manifest is told by this many of its source files. */
 const MAX_SOURCES = 2
 
 /** Endings of what is not worth reading as text. */
-const NOT_TEXT = /\.(png|jpe?g|gif|webp|ico|pdf|zip|gz|tgz|woff2?|ttf|mp[34]|wasm|so|dylib|exe|bin|sqlite|db|lock)$/i
+const NOT_TEXT =
+  /\.(png|jpe?g|gif|webp|ico|pdf|zip|gz|tgz|woff2?|ttf|mp[34]|wasm|so|dylib|exe|bin|sqlite|db|lock)$/i
 
 /** "What does this project do?": looks around, reads what the project says about itself, counts the rest. */
 export const planOverview: Planner = (evidence) => ({
@@ -20,18 +22,19 @@ export const planOverview: Planner = (evidence) => ({
   answer: () => answerOverview(evidence),
 })
 
+const isReadme = (path: string): boolean => /^readme(\.\w+)?$/i.test(path)
+
 /** The README and the manifests; by their usual names when nothing could be listed. */
 function selfDescriptions({ listing }: Evidence): string[] {
   if (listing === undefined) return ['README.md', 'package.json']
   const readme =
-    listing.files.find((path) => /^readme(\.\w+)?$/i.test(path)) ??
-    listing.files.find((path) => /^docs?\/(readme|index)\.\w+$/i.test(path))
+    listing.files.find(isReadme) ?? listing.files.find((path) => /^docs?\/(readme|index)\.\w+$/i.test(path))
   const manifests = manifestsAmong(listing.files).slice(0, MAX_MANIFESTS)
   return [...(readme === undefined ? [] : [readme]), ...manifests]
 }
 
 function sources(evidence: Evidence) {
-  if (evidence.files.size > 0 || evidence.listing === undefined) return []
+  if (evidence.reads > 0 || evidence.listing === undefined) return []
   const texts = evidence.listing.files.filter((path) => !NOT_TEXT.test(path))
   const main = texts.filter((path) => /(^|\/)(main|index|app|lib|mod|__init__|__main__)\.\w+$/.test(path))
   const documents = texts.filter((path) => ['md', 'txt', 'rst'].includes(extensionOf(path)))
@@ -39,7 +42,7 @@ function sources(evidence: Evidence) {
 }
 
 function folders(evidence: Evidence) {
-  if (evidence.files.size > 0 || evidence.listing === undefined) return []
+  if (evidence.reads > 0 || evidence.listing === undefined) return []
   return evidence.listing.folders.slice(0, 1).map(({ path }) => listFiles(path))
 }
 
@@ -52,9 +55,15 @@ function answerOverview(evidence: Evidence): string[] {
   const lines: string[] = []
   for (const { path, facts } of manifests) {
     const { name, description } = facts
-    if (name) lines.push(`${name.text}${description ? `: ${description.text}` : ''} (${path}:${(description ?? name).line})`)
+    if (name)
+      lines.push(
+        `${name.text}${description ? `: ${description.text}` : ''} (${path}:${(description ?? name).line})`,
+      )
   }
-  const documents = [...files].filter(([path]) => manifestsAmong([path]).length === 0)
+  const documents = [...files]
+    .filter(([path]) => manifestsAmong([path]).length === 0)
+    .sort(([a], [b]) => Number(isReadme(b)) - Number(isReadme(a)))
+    .slice(0, MAX_DOCUMENTS)
   for (const [path, content] of documents) {
     const quotes = /\.(md|txt|rst)$|readme/i.test(path) ? proseOf(content, 2) : headOf(path, content)
     if (quotes.length > 0) lines.push('', `From ${path}:`)

@@ -1,12 +1,12 @@
+import { type Command, readCommand } from './command.ts'
+
 /** What a question asks for, as far as fixed rules can tell. */
 export type Intent =
   | { kind: 'greeting' }
   | { kind: 'overview' }
   | { kind: 'file'; paths: string[]; keywords: string[] }
   | { kind: 'lookup'; keywords: string[] }
-  | { kind: 'replace'; path: string; old: string; new: string }
-  | { kind: 'write'; path: string; content: string }
-  | { kind: 'run'; command: string }
+  | Command
 
 /** More keywords cost a search each, and say less each. */
 const MAX_KEYWORDS = 3
@@ -25,64 +25,24 @@ const EMPTY_WORDS = new Set(
 const GREETING =
   /^(?:(?:hi|hello|hey)(?: there| again)?|thanks|thank you|help|who are you|what are you|what can you do|good (?:morning|evening))[\s.!?]*$/i
 const QUOTED = /`([^`\n]+)`|"([^"\n]+)"|(?<![\w])'([^'\n]+)'(?![\w])/g
-/** A piece of a command sentence: quoted, or one word. */
-const PIECE = '(`[^`]+`|"[^"]*"|\'[^\']*\'|\\S+)'
-const PATH = '[`"\']?([\\w@][\\w@./-]*\\.\\w+|[\\w@][\\w@-]*(?:/[\\w@.-]+)+)[`"\']?'
-const COMMANDS = 'npm|npx|pnpm|yarn|node|deno|bun|git|make|cargo|go|python3?|pytest|ls|cat|echo|pwd|wc|head|tail'
-
-const REPLACE: readonly { pattern: RegExp; order: readonly ['old' | 'path', 'old' | 'new', 'new' | 'path'] }[] = [
-  { pattern: new RegExp(`\\breplace ${PIECE} (?:with|by) ${PIECE} in ${PATH}`, 'i'), order: ['old', 'new', 'path'] },
-  { pattern: new RegExp(`\\b(?:change|rename) ${PIECE} (?:to|into) ${PIECE} in ${PATH}`, 'i'), order: ['old', 'new', 'path'] },
-  { pattern: new RegExp(`\\bin ${PATH},? (?:replace|change|rename) ${PIECE} (?:with|by|to|into) ${PIECE}`, 'i'), order: ['path', 'old', 'new'] },
-]
+/** Of a longer text (a pasted log, say) only the beginning and the end are looked at for what is asked. */
+const MAX_HALF_CHARS = 4_000
 
 /** Sorts a question. Commands are taken only from its last paragraph: what was asked before was answered before. */
-export function readIntent(question: string): Intent {
-  const last = question.split(/\n\s*\n/).at(-1)?.trim() ?? ''
+export function readIntent(words: string): Intent {
+  const question =
+    words.length <= 2 * MAX_HALF_CHARS
+      ? words
+      : `${words.slice(0, MAX_HALF_CHARS)} ${words.slice(-MAX_HALF_CHARS)}`
+  const paragraphs = question.trim().split(/\n\s*\n/)
+  const last = paragraphs.at(-1) ?? ''
   if (last === '' || GREETING.test(last)) return { kind: 'greeting' }
-  const command = readReplace(last) ?? readWrite(last) ?? readRun(last)
+  const command = readCommand(last)
   if (command !== undefined) return command
   const paths = pathsOf(question)
   const keywords = keywordsOf(question, paths)
   if (paths.length > 0) return { kind: 'file', paths, keywords }
   return keywords.length === 0 ? { kind: 'overview' } : { kind: 'lookup', keywords }
-}
-
-function readReplace(text: string): Intent | undefined {
-  for (const { pattern, order } of REPLACE) {
-    const match = pattern.exec(text)
-    if (match === null) continue
-    const part = (name: 'old' | 'new' | 'path') => unquote(match[order.findIndex((other) => other === name) + 1] ?? '')
-    const [old, next, path] = [part('old'), part('new'), part('path')]
-    if (old !== '' && old !== next) return { kind: 'replace', path, old, new: next }
-  }
-  return undefined
-}
-
-function readWrite(text: string): Intent | undefined {
-  const created = new RegExp(
-    `^(?:please )?(?:create|add|write) (?:a |the )?(?:new )?(?:file )?(?:called |named )?${PATH} (?:with|containing|that says)(?: the)?(?: text| content)?:? ([\\s\\S]+)$`,
-    'i',
-  ).exec(text)
-  if (created !== null) return { kind: 'write', path: created[1] ?? '', content: `${unquote(created[2] ?? '')}\n` }
-  const written = new RegExp(`^(?:please )?write ${PIECE} (?:to|into) (?:the file )?${PATH}[.!]?$`, 'i').exec(text)
-  return written === null
-    ? undefined
-    : { kind: 'write', path: written[2] ?? '', content: `${unquote(written[1] ?? '')}\n` }
-}
-
-function readRun(text: string): Intent | undefined {
-  const match = new RegExp(
-    `^(?:please )?(?:run|execute)(?: the command)?:? (?:\`([^\`]+)\`|"([^"]+)"|((?:${COMMANDS})(?: .+)?))[.!]?$`,
-    'i',
-  ).exec(text)
-  const command = match?.[1] ?? match?.[2] ?? match?.[3]
-  return command === undefined ? undefined : { kind: 'run', command }
-}
-
-const unquote = (text: string): string => {
-  const trimmed = text.trim()
-  return /^([`"']).*\1$/s.test(trimmed) && trimmed.length >= 2 ? trimmed.slice(1, -1) : trimmed
 }
 
 /** Words that look like a path: with an ending of letters, or with a slash. Versions and addresses do not. */

@@ -44,7 +44,9 @@ function shorten(text: string): string {
   if (text.length <= MAX_QUOTE_CHARS) return text
   const cut = text.slice(0, MAX_QUOTE_CHARS)
   const end = Math.max(cut.lastIndexOf('. '), cut.lastIndexOf('! '), cut.lastIndexOf('? '))
-  return end > MAX_QUOTE_CHARS / 3 ? cut.slice(0, end + 1) : `${cut.slice(0, cut.lastIndexOf(' ')).trimEnd()} …`
+  return end > MAX_QUOTE_CHARS / 3
+    ? cut.slice(0, end + 1)
+    : `${cut.slice(0, cut.lastIndexOf(' ')).trimEnd()} …`
 }
 
 /** Where something is defined, in the usual languages. */

@@ -12,7 +12,7 @@ import { checkSession, identify, ownSession } from '../middleware/identify.ts'
 
 export const runs = new Hono<AppEnv>()
 
-runs.use(identify)
+runs.use('/:session_id/*', identify)
 
 runs.post('/:session_id/execute', (c) => execute(c, wantsStream(c)))
 

@@ -29,7 +29,8 @@ const MAX_TRACE_EVENTS = 1000
 
 export const sessions = new Hono<AppEnv>()
 
-sessions.use(identify)
+sessions.use('/', identify)
+sessions.use('/:session_id/*', identify)
 
 sessions.post('/', async (c) => {
   const body = await readBody(c, CreateSessionRequest)

@@ -1,5 +1,10 @@
-import { describe, expect, test } from 'vitest'
-import { type IdentifiedEvent, readEvents, type StreamBreak } from '../../../src/client/event-stream.ts'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import {
+  type IdentifiedEvent,
+  readEvents,
+  SILENCE_MS,
+  type StreamBreak,
+} from '../../../src/client/event-stream.ts'
 import { encodeEvent } from '../../support/node/scripted-router.ts'
 import { awaitingTool, call, completed, text } from '../../support/node/scripted-router-turns.ts'
 
@@ -13,10 +18,9 @@ const body = (chunks: Uint8Array[]): ReadableStream<Uint8Array> =>
 
 async function readAll(
   stream: ReadableStream<Uint8Array>,
-  silenceMs?: number,
 ): Promise<{ events: IdentifiedEvent[]; end: StreamBreak | undefined }> {
   const events: IdentifiedEvent[] = []
-  const reading = readEvents(stream, silenceMs)
+  const reading = readEvents(stream)
   for (;;) {
     const next = await reading.next()
     if (next.done) return { events, end: next.value }
@@ -25,6 +29,10 @@ async function readAll(
 }
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+afterEach(() => {
+  vi.useRealTimers()
+})
 
 describe('readEvents', () => {
   const wire = [
@@ -87,16 +95,20 @@ describe('readEvents', () => {
   })
 
   test('[D19] a router that keeps alive and then falls silent is taken for lost', async () => {
+    vi.useFakeTimers()
     const silent = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(bytes(': keep-alive\n\n')),
     })
-    expect((await readAll(silent, 5)).end).toEqual({
-      kind: 'lost',
-      message: 'nothing was heard from the router',
+    const reading = readAll(silent)
+    await vi.advanceTimersByTimeAsync(SILENCE_MS)
+    expect(await reading).toEqual({
+      events: [],
+      end: { kind: 'lost', message: 'nothing was heard from the router' },
     })
   })
 
-  test('a router that sends no comments may think as long as it likes', async () => {
+  test('a router that sends neither comments nor ids may think as long as it likes', async () => {
+    vi.useFakeTimers()
     let finish: () => void = () => undefined
     const slow = new ReadableStream<Uint8Array>({
       start: (controller) => {
@@ -104,10 +116,10 @@ describe('readEvents', () => {
         finish = () => controller.enqueue(bytes(encodeEvent({ event: completed('ab') })))
       },
     })
-    const reading = readEvents(slow, 5)
-    await reading.next()
-    setTimeout(() => finish(), 30)
-    expect((await reading.next()).value).toEqual({ id: undefined, event: completed('ab') })
+    const reading = readAll(slow)
+    await vi.advanceTimersByTimeAsync(10 * SILENCE_MS)
+    finish()
+    expect((await reading).end).toBeUndefined()
   })
 
   test('a consumer that stops early closes the connection', async () => {
