@@ -42,6 +42,13 @@ export type ProviderConfig = {
   problems: ConfigProblem[]
 }
 
+/** Every text variable: providers are configured by names that are not known beforehand (D15). */
+export function textVars(env: object): Record<string, string | undefined> {
+  return Object.fromEntries(
+    Object.entries(env).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
+}
+
 /** Fits the memory of a machine that runs such models, and the files of a coding session. */
 const DEFAULT_MAX_CONTEXT_TOKENS = 32_768
 

@@ -1,5 +1,8 @@
 import type { Provider } from '../protocol/execution/ids.ts'
 
+/** What sends a request: the platform's, or one that an egress made. */
+export type Fetch = typeof fetch
+
 /** Why a request leaves: written down before it does (U38). Holds no content and no credential. */
 export type RouteRecord = {
   purpose: 'completion' | 'catalogue'

@@ -1,6 +1,6 @@
 import type { ModelRequest } from '../core/prompt.ts'
 import type { ProviderErrorCategory } from '../protocol/execution/models.ts'
-import { EgressViolation, RedirectRefused } from './egress.ts'
+import { EgressViolation, type Fetch, RedirectRefused } from './egress.ts'
 import { categorize, retryAfterMs } from './failures.ts'
 import type { ProviderFailure } from './provider.ts'
 import { describeFailure, type ProviderSaid, type Redaction, readErrorBody } from './provider-message.ts'
@@ -30,7 +30,7 @@ export class MalformedAnswer extends Error {
 
 export type UpstreamCallOptions = {
   /** The way out: what the egress made for this endpoint. */
-  fetch: typeof fetch
+  fetch: Fetch
   /** Ends the call from outside. */
   signal: AbortSignal
   totalMs: number
@@ -67,7 +67,7 @@ export class UpstreamCall {
   }
 
   /** Sends a request of this call. Rejects on a status other than 2xx, and on anything that ends the call. */
-  readonly fetch: typeof fetch = async (input, init) => {
+  readonly fetch: Fetch = async (input, init) => {
     this.#controller.signal.throwIfAborted()
     let response: Response
     try {

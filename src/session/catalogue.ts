@@ -1,10 +1,10 @@
 import type { Catalogue, Lookup } from '../core/select.ts'
 import { failure } from '../protocol/execution/errors.ts'
 import type { Provider } from '../protocol/execution/ids.ts'
+import type { Access } from '../providers/access.ts'
 import { makeEgress } from '../providers/egress.ts'
 import { categoryToCode } from '../providers/failures.ts'
 import type { ProviderMap } from '../providers/provider.ts'
-import type { Access } from './access.ts'
 
 /** How long a listing holds: a model that was just pulled shows up within this. */
 const LISTING_TTL_MS = 60_000

@@ -1,6 +1,6 @@
 import type { Partial } from '../core/run/inputs.ts'
 import type { CallRecord } from '../core/run/writes.ts'
-import type { Access } from './access.ts'
+import type { Access } from '../providers/access.ts'
 import { TurnChannel } from './turn-channel.ts'
 
 /** A turn that this object is serving: what exists in memory only, and is gone with it. */

@@ -6,7 +6,7 @@ import type { Failure } from '../protocol/execution/errors.ts'
 import type { ExecuteRequest } from '../protocol/execution/execute.ts'
 import type { PreviewResponse } from '../protocol/execution/preview.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
-import type { Access } from './access.ts'
+import type { Access } from '../providers/access.ts'
 import type { ModelCatalogue } from './catalogue.ts'
 import { reportOf } from './serve-turn.ts'
 

@@ -7,6 +7,7 @@ import type { Trace } from '../protocol/execution/trace.ts'
 import type { RunResponse } from '../protocol/execution/turn.ts'
 import type { SessionUsageResponse } from '../protocol/execution/usage.ts'
 import type { Result } from '../protocol/result.ts'
+import type { Caller } from '../providers/access.ts'
 
 /**
  * What the Worker and the session's object say to each other. It is a wire: for a release, methods and fields are only
@@ -20,14 +21,6 @@ export type NewSession = {
   title: string
   scope: string | null
   keyId: string | null
-}
-
-/** Who asks, and which provider keys came with the request: for this turn only, in memory only (D06). */
-export type Caller = {
-  userId: string
-  credentials: Record<string, string>
-  /** Whether the deployment's own keys and endpoints serve this user (D14). */
-  deploymentProviders: boolean
 }
 
 /** How a turn is to be answered. */

@@ -9,7 +9,8 @@ import type { Trace } from '../protocol/execution/trace.ts'
 import type { SessionUsageResponse } from '../protocol/execution/usage.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { toWireTime } from '../protocol/time.ts'
-import { type ProviderConfig, parseProviderConfig } from '../providers/config.ts'
+import { type Caller, makeAccess } from '../providers/access.ts'
+import { type ProviderConfig, parseProviderConfig, textVars } from '../providers/config.ts'
 import { makeProviders } from '../providers/registry.ts'
 import { openDatabase } from '../storage/d1/database.ts'
 import { deleteSession } from '../storage/d1/sessions.ts'
@@ -20,14 +21,15 @@ import { migrateSession } from '../storage/session/migrations.ts'
 import { loadSession, type SessionRow, saveSession, toSummary } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import { loadTurn, loadTurns } from '../storage/session/turns.ts'
-import { type Env, textVars } from '../worker/env.ts'
-import { makeAccess } from './access.ts'
 import { endingAnswer, outcomeAnswer } from './answers.ts'
 import { MAX_HISTORY_MESSAGES, type RequestContext, RunEngine } from './engine.ts'
 import { previewTurn } from './preview.ts'
-import type { Caller, NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
+import type { NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
 import { makeSql } from './sql.ts'
 import { traceEvents } from './traces.ts'
+
+/** What the object needs of its deployment; providers are read from the text variables. */
+export type SessionEnv = { DB: D1Database }
 
 /** More rows than a session can have: reads the whole. */
 const ALL = Number.MAX_SAFE_INTEGER
@@ -38,13 +40,13 @@ const notFound = (): Failure => failure('session_not_found', 'there is no such s
  * One coding session: the object that owns it. Its methods read: who asks, is the session there, let the machine decide,
  * answer. What it owns and what it only copies is in docs/architecture.md.
  */
-export class Session extends DurableObject<Env> implements SessionRpc {
+export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   readonly #sql: Sql
   readonly #config: ProviderConfig
   #engine: RunEngine | null = null
   #deleteFailures = 0
 
-  constructor(ctx: DurableObjectState, env: Env) {
+  constructor(ctx: DurableObjectState, env: SessionEnv) {
     super(ctx, env)
     this.#sql = makeSql(ctx.storage)
     this.#config = parseProviderConfig(textVars(env))

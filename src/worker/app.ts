@@ -4,6 +4,7 @@ import type { StatusResponse } from '../protocol/execution/auth.ts'
 import { failure } from '../protocol/execution/errors.ts'
 import { ROUTES } from '../protocol/execution/routes.ts'
 import { ROUTER_VERSION } from '../protocol/version.ts'
+import { StorageFault } from '../storage/d1/fault.ts'
 import type { AppEnv } from './context.ts'
 import { failed } from './errors.ts'
 import { crossOrigin } from './middleware/cross-origin.ts'
@@ -49,6 +50,10 @@ app.notFound((c) => {
 })
 
 app.onError((error, c) => {
+  if (error instanceof StorageFault) {
+    console.error(`${c.req.method} ${c.req.path}: D1 failed:`, error.cause)
+    return failed(c, failure('storage_error', 'the database did not answer; try again'))
+  }
   console.error(`${c.req.method} ${c.req.path} failed:`, error)
   return failed(c, failure('internal_error', 'the router failed to serve this request'))
 })

@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import type { Caller } from '../session/rpc.ts'
+import type { Caller } from '../providers/access.ts'
 import type { AppEnv } from './context.ts'
 import { isLocalDev } from './env.ts'
 import { providerCredentials } from './provider-headers.ts'

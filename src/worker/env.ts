@@ -14,14 +14,11 @@ export type Env = {
   SHARED_PROVIDERS?: string
 }
 
-/** Every text variable: providers are configured by names that are not known beforehand (D15). */
-export function textVars(env: object): Record<string, string | undefined> {
-  return Object.fromEntries(
-    Object.entries(env).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
-  )
-}
-
 export const isLocalDev = (env: Env): boolean => env.LOCAL_DEV === '1'
+
+/** A whole number of the configuration; anything else counts as not set. */
+export const numberVar = (value: string | undefined, absent: number): number =>
+  value !== undefined && /^\d{1,12}$/.test(value) ? Number(value) : absent
 
 /** The object that owns a session. */
 export function sessionStub(env: Env, sessionId: string): SessionRpc {

@@ -47,6 +47,7 @@ export function advance(
     ...result,
     writes: [...expired.writes, ...result.writes],
     events: [...expired.events, ...result.events],
+    effects: [...expired.effects, ...result.effects],
   }
 }
 

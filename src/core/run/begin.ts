@@ -42,7 +42,7 @@ export function beginRun(
         { w: 'open_turn', turnId: active.turnId, runId: previous.runId, turn: previous.turn },
       ],
       events: expired?.events ?? [],
-      effects: [{ e: 'serve_turn', lease: active.lease }],
+      effects: [...(expired?.effects ?? []), { e: 'serve_turn', lease: active.lease }],
       reply: { by: 'turn', turnId: active.turnId },
     }
   }
@@ -86,7 +86,11 @@ export function beginRun(
         ...(given?.events ?? []),
         { type: 'turn_started', turnId: eventTurnId(runId), messageId, prompt: boundText(input.text) },
       ],
-      effects: [...(given?.effects ?? []), { e: 'serve_turn', lease: active.lease }],
+      effects: [
+        ...(expired?.effects ?? []),
+        ...(given?.effects ?? []),
+        { e: 'serve_turn', lease: active.lease },
+      ],
       reply: { by: 'turn', turnId: active.turnId },
     },
     active.turnId,

@@ -87,6 +87,7 @@ export function recover(state: RunState): Step {
     state: { ...state, active: null },
     writes: [{ w: 'close_turn', turnId, status: 'interrupted', outcome: null }],
     events: [{ type: 'turn_interrupted', turnId: eventTurnId(state.runId) }],
-    effects: [],
+    // Nothing after a crash; the turn itself where only its lease ran out.
+    effects: [{ e: 'cancel_turn', turnId }],
   }
 }

@@ -1,5 +1,6 @@
 import { and, asc, eq, isNull } from 'drizzle-orm'
 import type { Database } from './database.ts'
+import { orFault } from './fault.ts'
 import { apiKeys, authTokens, users } from './schema.ts'
 
 /** Creates a user with its first API key, both or neither. */
@@ -7,19 +8,23 @@ export async function createUser(
   db: Database,
   { userId, keyId, keyDigest, nowMs }: { userId: string; keyId: string; keyDigest: string; nowMs: number },
 ): Promise<void> {
-  await db.batch([
-    db.insert(users).values({ id: userId, createdAt: nowMs, updatedAt: nowMs }),
-    db.insert(apiKeys).values({ id: keyId, userId, digest: keyDigest, createdAt: nowMs }),
-  ])
+  await orFault(
+    db.batch([
+      db.insert(users).values({ id: userId, createdAt: nowMs, updatedAt: nowMs }),
+      db.insert(apiKeys).values({ id: keyId, userId, digest: keyDigest, createdAt: nowMs }),
+    ]),
+  )
 }
 
 /** Digests of a user's working keys; none for an unknown or disabled user. */
 export async function activeKeyDigests(db: Database, userId: string): Promise<string[]> {
-  const rows = await db
-    .select({ digest: apiKeys.digest })
-    .from(apiKeys)
-    .innerJoin(users, eq(users.id, apiKeys.userId))
-    .where(and(eq(apiKeys.userId, userId), isNull(apiKeys.revokedAt), isNull(users.disabledAt)))
+  const rows = await orFault(
+    db
+      .select({ digest: apiKeys.digest })
+      .from(apiKeys)
+      .innerJoin(users, eq(users.id, apiKeys.userId))
+      .where(and(eq(apiKeys.userId, userId), isNull(apiKeys.revokedAt), isNull(users.disabledAt))),
+  )
   return rows.map(({ digest }) => digest)
 }
 
@@ -27,17 +32,19 @@ export async function createToken(
   db: Database,
   token: { id: string; userId: string; digest: string; createdAt: number; expiresAt: number },
 ): Promise<void> {
-  await db.insert(authTokens).values(token)
+  await orFault(db.insert(authTokens).values(token))
 }
 
 export async function revokeToken(
   db: Database,
   { tokenId, userId, nowMs }: { tokenId: string; userId: string; nowMs: number },
 ): Promise<void> {
-  await db
-    .update(authTokens)
-    .set({ revokedAt: nowMs })
-    .where(and(eq(authTokens.id, tokenId), eq(authTokens.userId, userId), isNull(authTokens.revokedAt)))
+  await orFault(
+    db
+      .update(authTokens)
+      .set({ revokedAt: nowMs })
+      .where(and(eq(authTokens.id, tokenId), eq(authTokens.userId, userId), isNull(authTokens.revokedAt))),
+  )
 }
 
 /** The stored side of a presented token; null for an unknown one or a disabled user. */

@@ -1,6 +1,7 @@
 import { and, desc, eq, lt, or, sql } from 'drizzle-orm'
 import type { SessionRow } from '../session/session-row.ts'
 import type { Database } from './database.ts'
+import { orFault } from './fault.ts'
 import { authTokens, createKeys, sessions } from './schema.ts'
 
 /** What D1 knows of a session. */
@@ -48,11 +49,13 @@ export async function insertSession(
     rev: row.rev,
   })
   if (createKey === null) {
-    await insert
+    await orFault(insert)
     return
   }
   const { userId, sessionId, createdAtMs: createdAt } = row
-  await db.batch([insert, db.insert(createKeys).values({ userId, sessionId, createdAt, ...createKey })])
+  await orFault(
+    db.batch([insert, db.insert(createKeys).values({ userId, sessionId, createdAt, ...createKey })]),
+  )
 }
 
 /** What was made under a create key, if its session still exists. */
@@ -61,11 +64,13 @@ export async function findCreated(
   userId: string,
   key: string,
 ): Promise<{ digest: string; session: ListedSession } | null> {
-  const rows = await db
-    .select({ digest: createKeys.digest, session: sessions })
-    .from(createKeys)
-    .innerJoin(sessions, and(eq(sessions.id, createKeys.sessionId), eq(sessions.userId, createKeys.userId)))
-    .where(and(eq(createKeys.userId, userId), eq(createKeys.key, key)))
+  const rows = await orFault(
+    db
+      .select({ digest: createKeys.digest, session: sessions })
+      .from(createKeys)
+      .innerJoin(sessions, and(eq(sessions.id, createKeys.sessionId), eq(sessions.userId, createKeys.userId)))
+      .where(and(eq(createKeys.userId, userId), eq(createKeys.key, key))),
+  )
   const row = rows[0]
   return row ? { digest: row.digest, session: toListed(row.session) } : null
 }
@@ -85,10 +90,12 @@ export async function listSessions(
     conditions.push(sql`instr(lower(${sessions.title}), lower(${filter.title})) > 0`)
   }
   if (filter.after !== undefined) {
-    const last = await db
-      .select({ updatedAt: sessions.updatedAt })
-      .from(sessions)
-      .where(and(eq(sessions.id, filter.after), eq(sessions.userId, userId)))
+    const last = await orFault(
+      db
+        .select({ updatedAt: sessions.updatedAt })
+        .from(sessions)
+        .where(and(eq(sessions.id, filter.after), eq(sessions.userId, userId))),
+    )
     const updatedAt = last[0]?.updatedAt
     if (updatedAt === undefined) return []
     const older = or(
@@ -97,12 +104,14 @@ export async function listSessions(
     )
     if (older) conditions.push(older)
   }
-  const rows = await db
-    .select()
-    .from(sessions)
-    .where(and(...conditions))
-    .orderBy(desc(sessions.updatedAt), desc(sessions.id))
-    .limit(filter.limit)
+  const rows = await orFault(
+    db
+      .select()
+      .from(sessions)
+      .where(and(...conditions))
+      .orderBy(desc(sessions.updatedAt), desc(sessions.id))
+      .limit(filter.limit),
+  )
   return rows.map(toListed)
 }
 

@@ -4,6 +4,7 @@ import { type Failure, failure } from '../../protocol/execution/errors.ts'
 import { parseSessionId } from '../../protocol/execution/ids.ts'
 import { selectFirstUser, selectToken } from '../../storage/d1/accounts.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
+import { orFault } from '../../storage/d1/fault.ts'
 import { selectOwnedSession } from '../../storage/d1/sessions.ts'
 import type { AppEnv, Identity } from '../context.ts'
 import type { Env } from '../env.ts'
@@ -54,11 +55,9 @@ async function readIdentity(
   if (tokenId === null) return invalid
   const db = openDatabase(env.DB)
   const sessionId = (sessionParam === undefined ? null : parseSessionId(sessionParam)) ?? NO_SESSION
-  const [[stored], owned, [first]] = await db.batch([
-    selectToken(db, tokenId),
-    selectOwnedSession(db, sessionId, tokenId),
-    selectFirstUser(db),
-  ])
+  const [[stored], owned, [first]] = await orFault(
+    db.batch([selectToken(db, tokenId), selectOwnedSession(db, sessionId, tokenId), selectFirstUser(db)]),
+  )
   if (!stored || !sameDigest(await digestOf(token), stored.digest)) return invalid
   // Only the holder of the genuine token is told that it ran out or was revoked.
   if (stored.revokedAt !== null)

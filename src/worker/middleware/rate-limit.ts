@@ -2,6 +2,7 @@ import { createMiddleware } from 'hono/factory'
 import { type Bucket, takeToken } from '../../core/token-bucket.ts'
 import { failure } from '../../protocol/execution/errors.ts'
 import type { AppEnv } from '../context.ts'
+import { numberVar } from '../env.ts'
 import { failed } from '../errors.ts'
 
 /** One token every 10 ms (EC 1.5). */
@@ -18,8 +19,8 @@ const buckets = new Map<string, Bucket>()
  * trip. `RATE_LIMIT_BURST=0` switches it off.
  */
 export const rateLimit = createMiddleware<AppEnv>(async (c, next) => {
-  const burst = Number(c.env.RATE_LIMIT_BURST ?? DEFAULT_BURST)
-  const periodMs = Number(c.env.RATE_LIMIT_PERIOD_MS ?? DEFAULT_PERIOD_MS)
+  const burst = numberVar(c.env.RATE_LIMIT_BURST, DEFAULT_BURST)
+  const periodMs = numberVar(c.env.RATE_LIMIT_PERIOD_MS, DEFAULT_PERIOD_MS)
   if (burst > 0) {
     const address = c.req.header('CF-Connecting-IP') ?? 'unknown'
     const taken = takeToken(buckets.get(address), { periodMs, burst }, Date.now())

@@ -7,11 +7,11 @@ import type {
 } from '../../protocol/execution/auth.ts'
 import { failure } from '../../protocol/execution/errors.ts'
 import { toWireTime } from '../../protocol/time.ts'
-import { newId } from '../../session/ids.ts'
 import { activeKeyDigests, createToken, createUser, revokeToken } from '../../storage/d1/accounts.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
+import { newId } from '../../storage/ids.ts'
 import type { AppEnv } from '../context.ts'
-import { isLocalDev } from '../env.ts'
+import { isLocalDev, numberVar } from '../env.ts'
 import { failed } from '../errors.ts'
 import { identify } from '../middleware/identify.ts'
 import { digestOf, keyUserId, makeApiKey, makeToken, sameDigest } from '../secrets.ts'
@@ -63,7 +63,7 @@ auth.post('/sign-in', async (c) => {
     return failed(c, failure('invalid_api_key', 'the API key is not valid'))
   }
   const createdAt = Date.now()
-  const expiresAt = createdAt + Number(c.env.TOKEN_TTL_SECONDS ?? DEFAULT_TOKEN_TTL_SECONDS) * 1000
+  const expiresAt = createdAt + numberVar(c.env.TOKEN_TTL_SECONDS, DEFAULT_TOKEN_TTL_SECONDS) * 1000
   const id = newId()
   const token = makeToken(id)
   await createToken(db, { id, userId, digest: await digestOf(token), createdAt, expiresAt })

@@ -1,12 +1,11 @@
 import { type Context, Hono } from 'hono'
 import type { ListModelsResponse, ListProvidersResponse } from '../../protocol/execution/models.ts'
-import { parseProviderConfig } from '../../providers/config.ts'
+import { makeAccess } from '../../providers/access.ts'
+import { parseProviderConfig, textVars } from '../../providers/config.ts'
 import { makeEgress } from '../../providers/egress.ts'
 import { makeProviders } from '../../providers/registry.ts'
-import { makeAccess } from '../../session/access.ts'
 import { callerOf } from '../caller.ts'
 import type { AppEnv } from '../context.ts'
-import { textVars } from '../env.ts'
 import { identify } from '../middleware/identify.ts'
 
 /** How long a provider may take to list its models, unless the client says otherwise, and at most (EC 2.17). */

@@ -11,9 +11,9 @@ import {
   type UpdateSessionResponse,
 } from '../../protocol/execution/session.ts'
 import type { TraceResponse } from '../../protocol/execution/trace.ts'
-import { newId } from '../../session/ids.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
 import { findCreated, insertSession, listSessions, MAX_LISTED_SESSIONS } from '../../storage/d1/sessions.ts'
+import { newId } from '../../storage/ids.ts'
 import { toSummary } from '../../storage/session/session-row.ts'
 import { readBody } from '../body.ts'
 import type { AppEnv } from '../context.ts'

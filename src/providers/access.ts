@@ -1,6 +1,13 @@
 import type { Provider } from '../protocol/execution/ids.ts'
 import type { ProviderDescriptor } from '../protocol/execution/models.ts'
-import type { Caller } from './rpc.ts'
+
+/** Who asks, and which provider keys came with the request: for this turn only, in memory only (D06). */
+export type Caller = {
+  userId: string
+  credentials: Record<string, string>
+  /** Whether the deployment's own keys and endpoints serve this user (D14). */
+  deploymentProviders: boolean
+}
 
 /** What one request may use of the deployment, and with which keys. Lives for the turn, in memory (D06). */
 export type Access = {
