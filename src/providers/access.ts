@@ -17,6 +17,13 @@ export type Access = {
   cacheKey(provider: Provider): string
 }
 
+/** What is left of a request once its turn is over. */
+export const NO_ACCESS: Access = {
+  credentialFor: () => undefined,
+  mayUse: () => false,
+  cacheKey: (provider) => `${provider}\nnone`,
+}
+
 /**
  * A key of the request beats the deployment's. The deployment's keys, and endpoints that it calls local, serve the
  * first account only unless they are shared (D14).

@@ -4,7 +4,7 @@ import { LEASE_HEARTBEAT_MS, type RunState } from '../core/run/state.ts'
 import { type Effect, type Step, step } from '../core/run/step.ts'
 import type { RunInput, TurnView } from '../core/turn-view.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
-import type { Access } from '../providers/access.ts'
+import { type Access, NO_ACCESS } from '../providers/access.ts'
 import type { ProviderMap } from '../providers/provider.ts'
 import { newId } from '../storage/ids.ts'
 import {
@@ -175,6 +175,7 @@ export class RunEngine {
     const cut = effects.some((effect) => effect.e === 'cancel_turn' && effect.turnId === live.turnId)
     if (!cut) return
     live.abort.abort()
+    live.access = NO_ACCESS
     live.channel.end({ k: 'superseded', traceId: this.#checkpoint.state?.traceId ?? '' })
   }
 
@@ -207,6 +208,7 @@ export class RunEngine {
   async #answer(live: LiveTurn, { outcome }: Extract<Effect, { e: 'answer' }>): Promise<void> {
     await this.#deps.sync()
     await this.pump.flush()
+    live.access = NO_ACCESS
     live.channel.end({ k: 'outcome', outcome })
   }
 

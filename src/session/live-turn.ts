@@ -9,6 +9,7 @@ export type LiveTurn = {
   lease: string
   channel: TurnChannel
   abort: AbortController
+  /** Replaced when the turn is over: keys live no longer than it (D06). */
   access: Access
   /** What the model has said so far in the call that is under way; null between calls. */
   partial: Partial | null

@@ -50,6 +50,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     super(ctx, env)
     this.#sql = makeSql(ctx.storage)
     this.#config = parseProviderConfig(textVars(env))
+    for (const { failure: problem } of this.#config.problems) console.warn(problem.message)
     // An object that holds no session makes no tables: a stray id leaves nothing behind.
     if (this.#sql.rows("SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'").length > 0)
       this.#start()
