@@ -35,7 +35,7 @@ export function routerUrl(options: CommonOptions): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:')
     throw new CommandStop(EXIT.usage, `"${url}" is not the address of a router; write http://… or https://…`)
-  if (parsed.username !== '' || parsed.search !== '' || parsed.hash !== '')
+  if (parsed.username !== '' || parsed.password !== '' || parsed.search !== '' || parsed.hash !== '')
     throw new CommandStop(EXIT.usage, 'the address of a router has no user name, query or fragment')
   return url.replace(/\/+$/, '')
 }

@@ -90,7 +90,7 @@ function writeAll(content: CredentialsFile): Result<null, CredentialsFailure> {
     renameSync(temporary, file)
     return ok(null)
   } catch (error) {
-    rmSync(temporary, { force: true })
+    rmSync(temporary, { force: true, recursive: true })
     return err({ kind: 'unwritable', message: `${file} cannot be written (${codeOf(error)})` })
   }
 }

@@ -1,4 +1,4 @@
-import { confirm, input, password } from '@inquirer/prompts'
+import { confirm, password } from '@inquirer/prompts'
 import { type LineReader, makeLineReader } from './line-reader.ts'
 import { makePaint, type Paint } from './paint.ts'
 
@@ -25,8 +25,6 @@ export type CliIo = {
   paint: Paint
   /** A yes/no question; the default is no. */
   confirm(question: string, signal?: AbortSignal): Promise<Answer<boolean>>
-  /** A line of text. */
-  ask(question: string, signal?: AbortSignal): Promise<Answer<string>>
   /** A line that is not shown while it is typed; without a terminal the first line of stdin. */
   askSecret(question: string, signal?: AbortSignal): Promise<Answer<string>>
   /** The next line at an interactive prompt. */
@@ -51,7 +49,6 @@ export function makeCliIo(options: { color?: boolean } = {}): CliIo {
     outIsTty: process.stdout.isTTY === true,
     paint: makePaint(process.stderr.isTTY === true && !noColor && options.color !== false),
     confirm: (question, signal) => answered(confirm({ message: question, default: false }, context(signal))),
-    ask: (question, signal) => answered(input({ message: question }, context(signal))),
     askSecret: async (question, signal) => {
       if (isTty) return answered(password({ message: question, mask: '*' }, context(signal)))
       const line = await reader.next('')

@@ -4,31 +4,36 @@ import type { TypedLine } from './io.ts'
 /** Hands out typed lines one by one and leaves the terminal alone in between. */
 export type LineReader = { next(prompt: string): Promise<TypedLine> }
 
+type Input = NodeJS.ReadableStream & { isTTY?: boolean; ref?: () => void; unref?: () => void }
+
+/** Lines of a terminal are edited, those of a pipe are only split. */
+export function makeLineReader(input: Input, output: NodeJS.WritableStream): LineReader {
+  return input.isTTY === true ? terminalLines(input, output) : pipedLines(input, output)
+}
+
 /**
  * Each call opens a line editor and closes it again, so that between two calls questions may be asked on the same
- * terminal and Ctrl-C is an ordinary signal. Lines that arrive together (pasted, or piped in) wait for later calls.
+ * terminal and Ctrl-C is an ordinary signal. What was pasted beyond the first line waits for later calls.
  */
-export function makeLineReader(
-  input: NodeJS.ReadableStream & { isTTY?: boolean },
-  output: NodeJS.WritableStream,
-): LineReader {
+function terminalLines(input: Input, output: NodeJS.WritableStream): LineReader {
   const waiting: string[] = []
+  let begun = ''
   let history: string[] = []
-  let ended = false
   return {
     next: (prompt) => {
       const early = waiting.shift()
       if (early !== undefined) return Promise.resolve({ kind: 'line', text: early })
-      if (ended) return Promise.resolve({ kind: 'end' })
       return new Promise((resolve) => {
-        const terminal = input.isTTY === true
-        const editor = readline.createInterface({ input, output, terminal, history, prompt })
+        const editor = readline.createInterface({ input, output, terminal: true, history, prompt })
         let result: TypedLine | undefined
         const finish = (line: TypedLine) => {
           if (result !== undefined) return
           result = line
           // One chunk of input may hold several lines; they are all emitted before a microtask runs.
-          queueMicrotask(() => editor.close())
+          queueMicrotask(() => {
+            begun = line.kind === 'line' ? editor.line : ''
+            editor.close()
+          })
         }
         editor.on('line', (text) => {
           if (result === undefined) finish({ kind: 'line', text })
@@ -38,11 +43,50 @@ export function makeLineReader(
         editor.on('history', (lines: string[]) => {
           history = lines
         })
-        editor.on('close', () => {
-          if (result === undefined) ended = true
-          resolve(result ?? { kind: 'end' })
-        })
-        if (prompt !== '') editor.prompt()
+        editor.on('close', () => resolve(result ?? { kind: 'end' }))
+        editor.prompt()
+        if (begun !== '') editor.write(begun)
+      })
+    },
+  }
+}
+
+/** One reader for the whole input; while nobody asks, an input that stays open does not keep the process alive. */
+function pipedLines(input: Input, output: NodeJS.WritableStream): LineReader {
+  const waiting: string[] = []
+  let reader: readline.Interface | undefined
+  let ended = false
+  let wanted: ((line: TypedLine) => void) | undefined
+  const open = (): readline.Interface => {
+    const opened = readline.createInterface({ input, terminal: false })
+    opened.on('line', (text) => {
+      if (!wanted) {
+        waiting.push(text)
+        return
+      }
+      wanted({ kind: 'line', text })
+      wanted = undefined
+      opened.pause()
+      input.unref?.()
+    })
+    opened.on('close', () => {
+      ended = true
+      wanted?.({ kind: 'end' })
+      wanted = undefined
+    })
+    return opened
+  }
+  return {
+    next: (prompt) => {
+      if (prompt !== '') output.write(prompt)
+      const early = waiting.shift()
+      if (early !== undefined) return Promise.resolve({ kind: 'line', text: early })
+      if (ended) return Promise.resolve({ kind: 'end' })
+      return new Promise((resolve) => {
+        wanted = resolve
+        input.ref?.()
+        reader ??= open()
+        reader.resume()
       })
     },
   }

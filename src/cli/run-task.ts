@@ -190,7 +190,8 @@ async function reportText(
   { sessionId, outcome, turns, view }: Ended & { turns: number; view: RunView },
 ): Promise<void> {
   const { io, client } = options
-  if (outcome.status === 'error') io.err(`${io.paint.red('error')}: ${printable(failureText(outcome.failure))}\n`)
+  if (outcome.status === 'error')
+    io.err(`${io.paint.red('error')}: ${printable(failureText(outcome.failure))}\n`)
   if (outcome.status === 'idle')
     view.note(
       outcome.stopped ? 'stopped' : 'the run ended without an answer (declined, or stopped elsewhere)',

@@ -28,6 +28,7 @@ export class TextView implements RunView {
         this.#answer(event.delta)
         break
       case 'turn_restarted':
+        this.#breakLine()
         this.#shown = ''
         this.note('the router lost this turn and begins it again; the text above is void')
         break
@@ -50,8 +51,10 @@ export class TextView implements RunView {
   }
 
   note(text: string): void {
-    this.#breakLine()
-    this.#io.err(`${this.#io.paint.dim(printable(text))}\n`)
+    this.#closeTool()
+    // On one screen the note gets a line of its own; a redirected answer must not get a line break for it.
+    const apart = this.#openLine && this.#io.outIsTty ? '\n' : ''
+    this.#io.err(`${apart}${this.#io.paint.dim(printable(text))}\n`)
   }
 
   #answer(text: string): void {

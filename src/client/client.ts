@@ -170,7 +170,7 @@ export class SwitchyardClient {
     body: ExecuteRequest,
     options: StreamOptions = {},
   ): AsyncGenerator<StreamEvent> {
-    return this.#stream(sessionId, this.#turnRequest(sessionId, 'execute', body), options, true)
+    return this.#stream(sessionId, this.#turnRequest(sessionId, 'execute', body), options)
   }
 
   /** As `continueRun`, event by event; it survives lost connections. */
@@ -179,7 +179,7 @@ export class SwitchyardClient {
     body: ContinueRequest,
     options: StreamOptions = {},
   ): AsyncGenerator<StreamEvent> {
-    return this.#stream(sessionId, this.#turnRequest(sessionId, 'continue', body), options, false)
+    return this.#stream(sessionId, this.#turnRequest(sessionId, 'continue', body), options)
   }
 
   /** The run's current envelope, or that a turn is being served (D19). */
@@ -205,12 +205,7 @@ export class SwitchyardClient {
     return { method: 'POST', path: `${sessionPath(sessionId)}/${verb}`, body, headers }
   }
 
-  #stream(
-    sessionId: string,
-    request: HttpRequest,
-    options: StreamOptions,
-    repeatWhenIdle: boolean,
-  ): AsyncGenerator<StreamEvent> {
+  #stream(sessionId: string, request: HttpRequest, options: StreamOptions): AsyncGenerator<StreamEvent> {
     const { idempotencyKey = crypto.randomUUID(), ...rest } = options
     return streamTurn({
       ...rest,
@@ -218,7 +213,6 @@ export class SwitchyardClient {
       open: { ...request, headers: { ...request.headers, 'Idempotency-Key': idempotencyKey } },
       attach: runRequest(sessionId),
       backoff: this.#backoff,
-      repeatWhenIdle,
     })
   }
 

@@ -21,11 +21,6 @@ export type TurnStreamOptions = {
   open?: HttpRequest
   /** `GET …/run`, which attaches to the turn being served (D19). */
   attach: HttpRequest
-  /**
-   * Whether an `idle` found after a lost connection may mean that the router crashed before its first checkpoint, so
-   * that the same request with the same key is sent once more (D20).
-   */
-  repeatWhenIdle?: boolean
   /** Resume an earlier stream after this event. */
   lastEventId?: string
   backoff: Backoff
@@ -38,8 +33,9 @@ const EVENT_STREAM = 'text/event-stream'
 
 /**
  * One turn as one uninterrupted sequence of events. A connection that breaks is resumed by `GET …/run` with
- * `Last-Event-ID` (D19), with bounded backoff; events that come again are recognised by their id. Before the router
- * has answered, the request itself is repeated under the same idempotency key (D20).
+ * `Last-Event-ID` (D19), with bounded backoff; events that come again are recognised by their id. Before the first
+ * event, and when the router turns out to have lost the turn in a crash, the request itself is repeated under the same
+ * idempotency key, which gives the turn that it started or starts it again (D20).
  */
 export const streamTurn = (options: TurnStreamOptions): AsyncGenerator<StreamEvent, void, undefined> =>
   new TurnReader(options).run()
@@ -52,23 +48,32 @@ type Ending =
   | { kind: 'lost'; reason: ClientFailure }
   | { kind: 'again' }
 
+/** What the next connection asks for. */
+type Mode =
+  /** The request that starts the turn. */
+  | 'open'
+  /** The turn that was begun, after the last event. */
+  | 'resume'
+  /** Whatever the run is at: another request has taken it over. */
+  | 'attach'
+
 class TurnReader {
   readonly #options: TurnStreamOptions
   readonly #seen = new Set<string>()
+  #mode: Mode
   #lastEventId: string | undefined
-  /** The next request is the one that starts the turn; later ones attach to it. */
-  #opening: boolean
+  /** The turn that is followed, as its event ids name it. */
+  #turn: string | undefined
   #answered = false
   #wasLost = false
   #repetitions = 0
   /** Events without an id cannot be recognised when they come again. */
   #unidentified = false
-  #repeatedForIdle = false
   #restarting = false
 
   constructor(options: TurnStreamOptions) {
     this.#options = options
-    this.#opening = options.open !== undefined
+    this.#mode = options.open === undefined ? 'attach' : 'open'
     this.#lastEventId = options.lastEventId
   }
 
@@ -92,51 +97,55 @@ class TurnReader {
   }
 
   async *#connect(): AsyncGenerator<StreamEvent, Ending, undefined> {
-    const opening = this.#opening
     const answer = await this.#options.transport.send(this.#request())
     if (!answer.ok) {
       const failure = answer.error
-      if (opening && this.#wasLost && failure.kind === 'http' && failure.code === 'run_in_flight') {
-        // The first copy did arrive: the turn that holds the lock is ours.
-        this.#opening = false
+      if (this.#mode === 'open' && this.#wasLost && isConflict(failure)) {
+        // The first copy did arrive, and is served or was overtaken: the run goes on from there.
+        this.#mode = 'attach'
+        this.#lastEventId = undefined
         return { kind: 'again' }
       }
-      return isPassing(failure, opening) ? { kind: 'lost', reason: failure } : { kind: 'failed', failure }
+      return isPassing(failure, this.#mode) ? { kind: 'lost', reason: failure } : { kind: 'failed', failure }
     }
     this.#answered = true
-    this.#opening = false
-    if (isEventStream(answer.value)) return yield* this.#readStream(answer.value, opening)
+    if (isEventStream(answer.value)) return yield* this.#readStream(answer.value)
     const run = await readJson(RunResponse, answer.value)
     if (!run.ok) return { kind: 'failed', failure: run.error }
     if (run.value.status === 'running') return lost('the turn is still being served')
-    return yield* this.#end({ type: 'turn_end', ...run.value }, opening)
+    yield { type: 'turn_end', ...run.value }
+    return { kind: 'turn_ended' }
   }
 
-  async *#readStream(response: Response, opening: boolean): AsyncGenerator<StreamEvent, Ending, undefined> {
+  async *#readStream(response: Response): AsyncGenerator<StreamEvent, Ending, undefined> {
     const events = readEvents(response.body ?? emptyBody(), this.#options.silenceMs)
     try {
       for (;;) {
         const next = await events.next()
         if (next.done) {
           if (next.value?.kind !== 'malformed') return lost(next.value?.message ?? 'the connection broke')
-          return {
-            kind: 'failed',
-            failure: { kind: 'unexpected_body', status: 200, message: next.value.message },
-          }
+          const { message } = next.value
+          return { kind: 'failed', failure: { kind: 'unexpected_body', status: 200, message } }
         }
         const { id, event } = next.value
-        // An end is never skipped: it may be the stored outcome of a repeated request.
-        if (event.type === 'turn_end') return yield* this.#end(event, opening)
+        if (this.#isAnotherTurn(id)) return this.#sendAgain()
+        // An end is never skipped: a turn that is over may number its few remaining events anew.
+        if (event.type === 'turn_end') {
+          if (this.#restarting && event.status === 'completed') yield { type: 'turn_restarted' }
+          yield event
+          return { kind: 'turn_ended' }
+        }
         if (id !== undefined) {
           if (this.#seen.has(id)) continue
           this.#seen.add(id)
           this.#lastEventId = id
-        }
+          this.#turn = turnOf(id)
+        } else this.#unidentified = true
+        if (this.#mode === 'open') this.#mode = 'resume'
         if (this.#restarting) {
           this.#restarting = false
           yield { type: 'turn_restarted' }
         }
-        if (id === undefined) this.#unidentified = true
         this.#repetitions = 0
         yield event
       }
@@ -145,54 +154,63 @@ class TurnReader {
     }
   }
 
-  async *#end(
-    event: Extract<TurnEvent, { type: 'turn_end' }>,
-    opening: boolean,
-  ): AsyncGenerator<StreamEvent, Ending, undefined> {
-    const { repeatWhenIdle, signal } = this.#options
-    const repeat = event.status === 'idle' && repeatWhenIdle === true && this.#wasLost && !opening
-    if (!repeat || this.#repeatedForIdle || signal?.aborted) {
-      yield event
-      return { kind: 'turn_ended' }
-    }
-    this.#repeatedForIdle = true
-    this.#restarting = this.#seen.size > 0 || this.#unidentified
-    this.#opening = true
+  /** Resumed, the router speaks of another turn: it has lost ours, and what it tells is not our answer. */
+  #isAnotherTurn(id: string | undefined): boolean {
+    if (this.#mode !== 'resume' || this.#turn === undefined || id === undefined) return false
+    const turn = turnOf(id)
+    return turn !== undefined && turn !== this.#turn
+  }
+
+  #sendAgain(): Ending {
+    this.#mode = 'open'
+    this.#restarting = this.#seen.size > 0
+    // A turn that is served anew may number its events like the lost one.
+    this.#seen.clear()
+    this.#turn = undefined
     this.#lastEventId = undefined
     return { kind: 'again' }
   }
 
   #request(): HttpRequest {
     const { open, attach, signal } = this.#options
-    const request = this.#opening && open ? open : attach
+    const request = this.#mode === 'open' && open ? open : attach
     // Without ids a replay would repeat what was already shown: then only the outcome is asked for.
-    const asStream = this.#opening || !this.#unidentified
+    const asStream = this.#mode === 'open' || !this.#unidentified
     const headers: Record<string, string> = {
       ...request.headers,
       Accept: asStream ? EVENT_STREAM : 'application/json',
     }
-    if (!this.#opening && asStream && this.#lastEventId !== undefined)
+    if (this.#mode !== 'open' && asStream && this.#lastEventId !== undefined)
       headers['Last-Event-ID'] = this.#lastEventId
     return { ...request, headers, ...(signal ? { signal } : {}) }
   }
+}
+
+/** The part of an event id that names its turn (D19); undefined for ids of another form. */
+function turnOf(id: string): string | undefined {
+  const dot = id.lastIndexOf('.')
+  return dot > 0 ? id.slice(0, dot) : undefined
 }
 
 const failed = (failure: ClientFailure): StreamEvent => ({ type: 'failed', failure })
 const lost = (message: string): Ending => ({ kind: 'lost', reason: { kind: 'network', message } })
 const ABORTED = failed({ kind: 'aborted', message: 'stopped by the caller' })
 
+const isConflict = (failure: ClientFailure): boolean =>
+  failure.kind === 'http' && failure.code === 'run_in_flight'
+
 /**
  * Whether trying again can help: no answer, or an answer of something between us and the router. While attached also
  * the router's own 5xx, since the turn goes on without us; before that, an error envelope is the turn's outcome.
  */
-function isPassing(failure: ClientFailure, opening: boolean): boolean {
+function isPassing(failure: ClientFailure, mode: Mode): boolean {
   switch (failure.kind) {
     case 'network':
       return true
     case 'not_json':
-      return !opening || failure.status >= 500
+      return mode !== 'open' || failure.status >= 500
     case 'http':
-      return !opening && (failure.status >= 500 || failure.status === 429)
+      return mode !== 'open' && (failure.status >= 500 || failure.status === 429)
     default:
       return false
   }

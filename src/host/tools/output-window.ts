@@ -55,22 +55,28 @@ export class OutputWindow {
 
 const NEWLINE = 10
 
-/** The longest UTF-8 character. */
-const MAX_CHARACTER_BYTES = 4
-
 /** Whole lines where there is a break near, else whole characters. */
 function lastLineEnd(head: Buffer): number {
   const newline = head.lastIndexOf(NEWLINE)
   if (newline >= head.length / 2) return newline
-  let end = head.length
-  while (end > head.length - MAX_CHARACTER_BYTES && (head[end - 1] ?? 0) >= 0x80) end--
-  return end
+  let lead = head.length - 1
+  while (lead > 0 && isContinuation(head[lead])) lead--
+  return lead + characterBytes(head[lead]) <= head.length ? head.length : lead
+}
+
+const isContinuation = (byte: number | undefined): boolean => ((byte ?? 0) & 0xc0) === 0x80
+
+/** How many bytes a UTF-8 character has, by its first one. */
+function characterBytes(lead = 0): number {
+  if (lead < 0xc0) return 1
+  if (lead < 0xe0) return 2
+  return lead < 0xf0 ? 3 : 4
 }
 
 function firstLineStart(tail: Buffer): number {
   const newline = tail.indexOf(NEWLINE)
   if (newline >= 0 && newline < tail.length / 2) return newline + 1
   let start = 0
-  while (start < tail.length && ((tail[start] ?? 0) & 0xc0) === 0x80) start++
+  while (start < tail.length && isContinuation(tail[start])) start++
   return start
 }

@@ -233,16 +233,19 @@ describe('driveRun', () => {
 })
 
 describe('after a crash of the router', () => {
+  /** The envelope as a router without event ids gives it. */
+  const envelope = ({ type: _type, ...rest }: { type: string }) => json(rest)
+
   test('[U24] a pause that comes again is answered with the same results, and no tool runs twice', async () => {
     const pause = awaitingTool(call('c1', 'shell', {}))
-    router.script('POST', paths.execute, stream(numbered(1, [pause])))
+    router.script('POST', paths.execute, stream([{ event: pause }]))
     router.script(
       'POST',
       paths.continue,
-      stream(numbered(2, [text('lost ')]), 'cut'),
-      stream(numbered(3, [text('again'), completed('again')])),
+      stream([{ event: text('lost ') }], 'cut'),
+      stream([{ event: text('again') }, { event: completed('again') }]),
     )
-    router.script('GET', paths.run, stream(numbered(1, [pause])))
+    router.script('GET', paths.run, envelope(pause))
     const tools = recordingTools()
     const { events, outcome } = await drive({ tools })
     expect(tools.ran).toEqual(['c1'])
@@ -262,9 +265,14 @@ describe('after a crash of the router', () => {
 
   test('[U24] a gate that comes again is not asked about twice', async () => {
     const gate = awaitingApproval('a1', 'plan', {})
-    router.script('POST', paths.execute, stream(numbered(1, [gate])))
-    router.script('POST', paths.continue, stream([], 'cut'), stream(numbered(3, [completed('x')])))
-    router.script('GET', paths.run, stream(numbered(1, [gate])))
+    router.script('POST', paths.execute, stream([{ event: gate }]))
+    router.script(
+      'POST',
+      paths.continue,
+      stream([{ event: text('x') }], 'cut'),
+      stream([{ event: completed('x') }]),
+    )
+    router.script('GET', paths.run, envelope(gate))
     let asked = 0
     const { outcome } = await drive({
       approver: {

@@ -101,43 +101,79 @@ describe('a streamed turn', () => {
     ])
   })
 
-  test('[D20] a turn that a crash lost before its first checkpoint is sent again and marked as begun anew', async () => {
+  test.each([
+    ['the answer to an earlier prompt', completed('old answer')],
+    ['idle', idle],
+  ])(
+    '[D20] a turn that a crash lost is sent again, and %s is not taken for its end',
+    async (_what, earlier) => {
+      router.script(
+        'POST',
+        paths.execute,
+        stream(numbered(2, [text('one '), text('tw')]), 'cut'),
+        // The turn is served anew, and numbers its events as the lost one did.
+        stream(numbered(2, turn)),
+      )
+      router.script('GET', paths.run, stream(numbered(1, [earlier])))
+      expect(await collect(client.executeStream(SESSION, request))).toEqual([
+        text('one '),
+        text('tw'),
+        { type: 'turn_restarted' },
+        ...turn,
+      ])
+      const [first, , second] = router.requests
+      expect(second?.headers['idempotency-key']).toBe(first?.headers['idempotency-key'])
+      expect(second?.body).toEqual(first?.body)
+    },
+  )
+
+  test('[D20] a turn that was lost is begun anew also when only its end comes', async () => {
     router.script(
       'POST',
       paths.execute,
-      stream(numbered(1, [text('one ')]), 'cut'),
-      stream(numbered(2, turn)),
+      stream(numbered(2, [text('one ')]), 'cut'),
+      stream(numbered(2, [completed('another')])),
     )
-    router.script('GET', paths.run, stream(numbered(1, [idle], 9)))
+    router.script('GET', paths.run, stream(numbered(1, [idle])))
     expect(await collect(client.executeStream(SESSION, request))).toEqual([
       text('one '),
       { type: 'turn_restarted' },
-      ...turn,
+      completed('another'),
     ])
-    const [first, , second] = router.requests
-    expect(second?.headers['idempotency-key']).toBe(first?.headers['idempotency-key'])
-    expect(second?.body).toEqual(first?.body)
   })
 
-  test('[D20] a run that was stopped elsewhere while we were away ends idle, once', async () => {
-    const stopped = numbered(1, [idle], 2)
+  test('[D05] a turn that another request overtook is followed to where the run went', async () => {
     router.script(
       'POST',
       paths.execute,
-      stream(numbered(1, [text('one ')]), 'cut'),
-      stream([...numbered(1, [text('one ')]), ...stopped]),
+      stream(numbered(2, [text('one ')]), 'cut'),
+      refusal(409, 'run_in_flight'),
     )
-    router.script('GET', paths.run, stream(stopped))
-    expect(await collect(client.executeStream(SESSION, request))).toEqual([text('one '), idle])
+    const overtaking = numbered(3, [text('new'), completed('new')])
+    router.script('GET', paths.run, stream(overtaking), stream(overtaking))
+    expect(await collect(client.executeStream(SESSION, request))).toEqual([
+      text('one '),
+      { type: 'turn_restarted' },
+      text('new'),
+      completed('new'),
+    ])
+    expect(router.requests.at(-1)?.headers['last-event-id']).toBeUndefined()
   })
 
-  test('an idle answer to a continuation is final: what was sent before is not sent again', async () => {
-    router.script('POST', paths.continue, stream(numbered(1, [text('one ')]), 'cut'))
-    router.script('GET', paths.run, stream(numbered(1, [idle], 2)))
-    const events = await collect(
-      client.continueStream(SESSION, { type: 'inject', data: { messages: [{ text: 'x' }] } }),
-    )
-    expect(events).toEqual([text('one '), idle])
+  test('[D20] a connection cut before the first event repeats the request, never asks for the run at large', async () => {
+    router.script('POST', paths.execute, stream([], 'cut'), stream(numbered(1, turn)))
+    expect(await collect(client.executeStream(SESSION, request))).toEqual(turn)
+    expect(router.count('GET', paths.run)).toBe(0)
+  })
+
+  test('[D19] ids of another form are resumed as they are', async () => {
+    router.script('POST', paths.execute, stream([{ id: 'aa', event: text('one ') }], 'cut'))
+    router.script('GET', paths.run, stream([{ id: 'bb', event: completed('one two') }]))
+    expect(await collect(client.executeStream(SESSION, request))).toEqual([
+      text('one '),
+      completed('one two'),
+    ])
+    expect(router.requests.at(-1)?.headers['last-event-id']).toBe('aa')
   })
 
   test('a router without event ids is asked for the outcome only, so that no text comes twice', async () => {

@@ -15,7 +15,7 @@ describe('read_file', () => {
     expect(await read(root, { path: 'a.txt' })).toEqual({
       content: text,
       isError: false,
-      summary: '2 lines, 23 B',
+      summary: '2 lines, 22 B',
     })
   })
 

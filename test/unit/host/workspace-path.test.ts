@@ -33,8 +33,7 @@ const escapes = (outside: string): [string, string][] => [
 ]
 
 describe('[EC 29.13] no tool leaves the workspace', () => {
-  const { outside: sample } = { outside: '/' }
-  test.each(escapes(sample).map(([what]) => what))('by %s', async (what) => {
+  test.each(escapes('/').map(([what]) => what))('by %s', async (what) => {
     const { root, outside } = trap()
     const given = escapes(outside).find(([name]) => name === what)?.[1] ?? ''
     for (const [name, args] of [

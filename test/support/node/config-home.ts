@@ -1,0 +1,38 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { afterEach, vi } from 'vitest'
+import { tempFolder } from './temp-folder.ts'
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
+
+/** Variables of the developer's own shell that would reach into a test. */
+const FOREIGN = [
+  'SWITCHYARD_URL',
+  'SWITCHYARD_API_KEY',
+  'ANTHROPIC_API_KEY',
+  'OPENAI_API_KEY',
+  'GEMINI_API_KEY',
+  'NO_COLOR',
+]
+
+/** A configuration folder and a home of the test's own, and a project folder. */
+export function configHome(options: { global?: string; project?: string } = {}): {
+  home: string
+  cwd: string
+} {
+  const home = tempFolder()
+  const cwd = tempFolder()
+  for (const name of FOREIGN) vi.stubEnv(name, '')
+  vi.stubEnv('HOME', home)
+  vi.stubEnv('XDG_CONFIG_HOME', path.join(home, 'cfg'))
+  if (options.global !== undefined) write(path.join(home, 'cfg', 'switchyard', 'config.toml'), options.global)
+  if (options.project !== undefined) write(path.join(cwd, '.switchyard', 'config.toml'), options.project)
+  return { home, cwd }
+}
+
+function write(file: string, content: string): void {
+  mkdirSync(path.dirname(file), { recursive: true })
+  writeFileSync(file, content)
+}

@@ -1,0 +1,48 @@
+import type { Answer, CliIo, TypedLine } from '../../../src/cli/io.ts'
+import { makePaint } from '../../../src/cli/paint.ts'
+
+/** A terminal of a test: it notes what is written, and answers with what was put in. */
+export type ScriptedIo = CliIo & {
+  stdout: string
+  stderr: string
+  /** Questions that were asked, in order. */
+  questions: string[]
+  /** Answers to yes/no questions, in order; a missing one counts as Ctrl-C. */
+  confirmations: boolean[]
+  secrets: string[]
+  lines: TypedLine[]
+}
+
+export function scriptedIo(options: { isTty?: boolean; outIsTty?: boolean } = {}): ScriptedIo {
+  const answer = <T>(queue: T[]): Answer<T> => {
+    const value = queue.shift()
+    return value === undefined ? { kind: 'interrupted' } : { kind: 'answer', value }
+  }
+  const io: ScriptedIo = {
+    stdout: '',
+    stderr: '',
+    questions: [],
+    confirmations: [],
+    secrets: [],
+    lines: [],
+    isTty: options.isTty ?? false,
+    outIsTty: options.outIsTty ?? false,
+    paint: makePaint(false),
+    out: (text) => {
+      io.stdout += text
+    },
+    err: (text) => {
+      io.stderr += text
+    },
+    confirm: async (question) => {
+      io.questions.push(question)
+      return answer(io.confirmations)
+    },
+    askSecret: async (question) => {
+      io.questions.push(question)
+      return answer(io.secrets)
+    },
+    readLine: async () => io.lines.shift() ?? { kind: 'end' },
+  }
+  return io
+}

@@ -1,0 +1,178 @@
+import { PassThrough } from 'node:stream'
+import { describe, expect, test } from 'vitest'
+import { runInteractive } from '../../../src/cli/interactive.ts'
+import type { TypedLine } from '../../../src/cli/io.ts'
+import { makeLineReader } from '../../../src/cli/line-reader.ts'
+import { SwitchyardClient } from '../../../src/client/client.ts'
+import { configHome } from '../../support/node/config-home.ts'
+import { smallPolicy } from '../../support/node/run-request.ts'
+import { scriptedIo } from '../../support/node/scripted-io.ts'
+import {
+  json,
+  numbered,
+  openStream,
+  startScriptedRouter,
+  stream,
+} from '../../support/node/scripted-router.ts'
+import {
+  completed,
+  idle,
+  paths,
+  SESSION,
+  sessionSummary,
+  text,
+} from '../../support/node/scripted-router-turns.ts'
+
+const typed = (...lines: string[]): TypedLine[] => lines.map((line) => ({ kind: 'line', text: line }))
+
+async function conversation(lines: TypedLine[]) {
+  const { cwd } = configHome()
+  const router = await startScriptedRouter()
+  const io = scriptedIo({ isTty: true })
+  io.lines.push(...lines)
+  const client = new SwitchyardClient({ baseUrl: router.url, token: 'tok' })
+  router.always('POST', '/api/v1/sessions', json({ session: sessionSummary }, 201))
+  return { router, io, talk: () => runInteractive({ client, cwd, policy: smallPolicy(), io }) }
+}
+
+describe('runInteractive', () => {
+  test('every line goes to one session until /new', async () => {
+    const { router, io, talk } = await conversation(typed('one', '', 'two', '/new', 'three'))
+    router.always('POST', paths.execute, stream([{ event: completed('ok') }]))
+    expect(await talk()).toBe(0)
+    expect(router.requests.map(({ path }) => path)).toEqual([
+      '/api/v1/sessions',
+      paths.execute,
+      paths.execute,
+      '/api/v1/sessions',
+      paths.execute,
+    ])
+    expect(io.stdout).toBe('ok\nok\nok\n')
+    await router.close()
+  })
+
+  test('/model chooses a model for what follows, and auto gives the choice back', async () => {
+    const { router, io, talk } = await conversation(
+      typed('/model ollama/x', 'a', '/model nope', '/model auto', 'b'),
+    )
+    router.always('POST', paths.execute, stream([{ event: completed('ok') }]))
+    await talk()
+    const models = router.requests
+      .filter(({ path }) => path === paths.execute)
+      .map(({ body }) => (body as { input: { explicit_model?: string } }).input.explicit_model)
+    expect(models).toEqual(['ollama/x', undefined])
+    expect(io.stderr).toContain('not changed')
+    await router.close()
+  })
+
+  test('/usage, /help and an unknown command are answered here', async () => {
+    const { router, io, talk } = await conversation(typed('/usage', '/help', '/fly', 'a', '/usage'))
+    router.always('POST', paths.execute, stream([{ event: completed('ok') }]))
+    const used = { input_tokens: 5, output_tokens: 6, estimated_cost: '0.1', currency: 'USD' }
+    const model = { ...used, provider: 'ollama', model: 'small', request_count: 2 }
+    router.script('GET', paths.usage, json({ total: used, by_model: [model], by_task_type: [] }))
+    await talk()
+    expect(io.stderr).toContain('nothing used yet')
+    expect(io.stderr).toContain('/model REF|auto')
+    expect(io.stderr).toContain('unknown command /fly')
+    expect(io.stderr).toContain(
+      'ollama/small  2 × · in 5 · out 6 tokens · $0.1\ntotal  in 5 · out 6 tokens · $0.1\n',
+    )
+    await router.close()
+  })
+
+  test('a path that begins a prompt is no command', async () => {
+    const { router, talk } = await conversation(typed('/etc/hosts: what is in it?'))
+    router.always('POST', paths.execute, stream([{ event: completed('ok') }]))
+    await talk()
+    expect(router.count('POST', paths.execute)).toBe(1)
+    await router.close()
+  })
+
+  test('Ctrl-C at the prompt leaves', async () => {
+    const { router, talk } = await conversation([{ kind: 'interrupted' }, ...typed('never')])
+    expect(await talk()).toBe(0)
+    expect(router.requests).toEqual([])
+    await router.close()
+  })
+
+  test('[U26] Ctrl-C during a run stops the run, and the conversation goes on', async () => {
+    const { router, io, talk } = await conversation(typed('long', 'short'))
+    const before = process.listenerCount('SIGINT')
+    router.script(
+      'POST',
+      paths.execute,
+      openStream(numbered(1, [text('Once')]), () => setImmediate(() => process.emit('SIGINT'))),
+      stream([{ event: completed('ok') }]),
+    )
+    router.script('POST', paths.continue, stream(numbered(2, [idle])))
+    expect(await talk()).toBe(0)
+    expect(router.requests.map(({ path }) => path)).toEqual([
+      '/api/v1/sessions',
+      paths.execute,
+      paths.continue,
+      paths.execute,
+    ])
+    expect(io.stderr).toContain('stopped')
+    expect(process.listenerCount('SIGINT')).toBe(before)
+    await router.close()
+  })
+
+  test('a session that is given is continued', async () => {
+    const { cwd } = configHome()
+    const router = await startScriptedRouter()
+    const io = scriptedIo({ isTty: true })
+    io.lines.push(...typed('hi'))
+    router.script('POST', paths.execute, stream([{ event: completed('ok') }]))
+    const client = new SwitchyardClient({ baseUrl: router.url, token: 'tok' })
+    await runInteractive({ client, cwd, policy: smallPolicy(), sessionId: SESSION, io })
+    expect(router.requests.map(({ path }) => path)).toEqual([paths.execute])
+    await router.close()
+  })
+})
+
+describe('makeLineReader', () => {
+  /** A stream that says it is a terminal, as far as line editing needs. */
+  const terminal = () => Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => undefined })
+
+  test.each([
+    ['a pipe', () => new PassThrough()],
+    ['a terminal', terminal],
+  ])(
+    'from %s, lines that arrive together are handed out one by one, and a begun line is not lost',
+    async (_what, open) => {
+      const input = open()
+      const reader = makeLineReader(input, new PassThrough())
+      input.write('one\ntwo\nthr')
+      expect(await reader.next('> ')).toEqual({ kind: 'line', text: 'one' })
+      expect(await reader.next('> ')).toEqual({ kind: 'line', text: 'two' })
+      const third = reader.next('> ')
+      input.write('ee\n')
+      expect(await third).toEqual({ kind: 'line', text: 'three' })
+      const fourth = reader.next('> ')
+      input.end()
+      expect(await fourth).toEqual({ kind: 'end' })
+    },
+  )
+
+  test('a last line without a line end counts, and an ended input is an end, not a wait', async () => {
+    const input = new PassThrough()
+    const reader = makeLineReader(input, new PassThrough())
+    input.end('one\ntwo')
+    expect(await reader.next('')).toEqual({ kind: 'line', text: 'one' })
+    expect(await reader.next('')).toEqual({ kind: 'line', text: 'two' })
+    expect(await reader.next('')).toEqual({ kind: 'end' })
+    expect(await reader.next('')).toEqual({ kind: 'end' })
+  })
+
+  test('Ctrl-C and Ctrl-D at a terminal are told apart', async () => {
+    const input = terminal()
+    const reader = makeLineReader(input, new PassThrough())
+    const first = reader.next('> ')
+    input.write('half\u0003')
+    expect(await first).toEqual({ kind: 'interrupted' })
+    const second = reader.next('> ')
+    input.write('\u0004')
+    expect(await second).toEqual({ kind: 'end' })
+  })
+})
