@@ -53,6 +53,7 @@ export const DEFAULT_RESTRICTED_PATHS: readonly string[] = [
 /** Reading is free inside the workspace; what changes something or runs something is asked for. */
 const DEFAULT_PERMISSIONS: Readonly<Record<string, PermissionMode>> = {
   read_file: 'allow',
+  read_lines: 'allow',
   list_files: 'allow',
   search_files: 'allow',
   write_file: 'ask',
@@ -63,6 +64,7 @@ const DEFAULT_PERMISSIONS: Readonly<Record<string, PermissionMode>> = {
 /** The documented group keys (EC 12.2): a set group is the user's word on all of its tools. */
 const GROUPS: Readonly<Record<string, string>> = {
   read_file: 'file_read',
+  read_lines: 'file_read',
   list_files: 'file_read',
   search_files: 'file_read',
   write_file: 'file_write',
@@ -76,7 +78,7 @@ export type LoadedConfig = {
   preferences: LocalPreferences
   layers: readonly Layer[]
   origin: RuleOrigin
-  /** What a project's file makes freer than the built-in defaults: worth a line before anything runs. */
+  /** What a project's file asked for and may not have: worth a line before anything runs. */
   notices: string[]
 }
 
@@ -86,8 +88,9 @@ export function loadConfig(options: { cwd: string }): Result<LoadedConfig, Confi
   const project = loadLayer('project', projectConfigPath(realFolder(options.cwd)))
   if (!global.ok || !project.ok)
     return invalid([...(global.ok ? [] : global.error), ...(project.ok ? [] : project.error)])
-  const { config, findings, origin } = mergeLayers(global.value, project.value)
+  const { config: merged, findings, origin } = mergeLayers(global.value, project.value)
   if (findings.length > 0) return invalid(findings)
+  const { config, notices } = holdProject(merged, global.value, project.value)
   return ok({
     config,
     origin,
@@ -97,7 +100,7 @@ export function loadConfig(options: { cwd: string }): Result<LoadedConfig, Confi
       local_only: config.local_preferences?.local_only ?? false,
       no_network: config.local_preferences?.no_network ?? false,
     },
-    notices: projectNotices(global.value, project.value),
+    notices,
   })
 }
 
@@ -168,17 +171,35 @@ function permissionsOf(set: Readonly<Record<string, PermissionMode>>): Record<st
   return permissions
 }
 
-function projectNotices(global: Layer, project: Layer): string[] {
-  const freed: string[] = []
+/**
+ * A project comes from elsewhere and may only tighten: what it would free beyond the built-in defaults has no effect
+ * unless the global file says so. Each such wish is a notice.
+ */
+function holdProject(
+  config: ConfigFile,
+  global: Layer,
+  project: Layer,
+): { config: ConfigFile; notices: string[] } {
   const { tools, privacy } = project.config
+  const permissions = { ...config.tools?.permissions }
+  const ignored: string[] = []
   for (const [key, mode] of Object.entries(tools?.permissions ?? {})) {
-    const isDefaultAsk = DEFAULT_PERMISSIONS[key] === 'ask' || key === 'file_write'
-    if (mode === 'allow' && isDefaultAsk && global.config.tools?.permissions?.[key] === undefined)
-      freed.push(`${key} without asking`)
+    const isDefaultAsk = DEFAULT_PERMISSIONS[key] === 'ask' || key === 'file_write' || key === 'git'
+    if (mode !== 'allow' || !isDefaultAsk || global.config.tools?.permissions?.[key] !== undefined) continue
+    delete permissions[key]
+    ignored.push(`${key} = "allow"`)
   }
-  if (privacy?.remote?.mode === 'allow' && global.config.privacy?.remote?.mode === undefined)
-    freed.push('sending context to remote models without asking')
-  return freed.length === 0 ? [] : [`${project.file} allows ${freed.join(', ')}`]
+  const remote = { ...config.privacy?.remote }
+  if (privacy?.remote?.mode === 'allow' && global.config.privacy?.remote?.mode === undefined) {
+    remote.mode = DEFAULT_REMOTE_MODE
+    ignored.push('privacy.remote mode = "allow"')
+  }
+  if (ignored.length === 0) return { config, notices: [] }
+  const notice = `${project.file}: ${ignored.join(', ')} has no effect; a project may only tighten. To allow it, say so in ${globalConfigPath()}`
+  return {
+    config: { ...config, tools: { permissions }, privacy: { ...config.privacy, remote } },
+    notices: [notice],
+  }
 }
 
 function realFolder(folder: string): string {

@@ -25,6 +25,22 @@ export const DECLARED_TOOLS: readonly DeclaredTool[] = [
     changes_files: false,
   },
   {
+    name: 'read_lines',
+    description: 'Reads some lines of a text file: for files that are too long for read_file.',
+    parameters: {
+      type: 'object',
+      properties: {
+        path: text('Path relative to the workspace root.'),
+        offset: text('Line to begin with, as a number from 1.'),
+        limit: text('How many lines, as a number; all that fit when left out.'),
+      },
+      required: ['path', 'offset'],
+      additionalProperties: false,
+    },
+    permission: 'allow',
+    changes_files: false,
+  },
+  {
     name: 'search_files',
     description:
       'Finds the lines of text files that hold a text, without regard to upper and lower case, as file:line: text.',

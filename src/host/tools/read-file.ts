@@ -14,8 +14,8 @@ const NEWLINE = 10
 type Page = { bytes: Uint8Array; lines: number; complete: boolean; cut: boolean }
 
 /**
- * `read_file` {path, offset?, limit?}: the text of a file, or of `limit` lines from line `offset` (from 1). More than
- * 256 KiB is cut after a whole line, with a note that says how to read on.
+ * `read_file` {path} and `read_lines` {path, offset, limit?}: the text of a file, or of `limit` lines from line `offset`
+ * (from 1). More than 256 KiB is cut after a whole line, with a note that says how to read on.
  */
 export async function readFileTool(root: string, args: ToolArguments): Promise<ToolOutput> {
   const given = textArgument(args, 'path')
@@ -49,9 +49,9 @@ function note(page: Page, name: string, from: number, size: number): string {
   if (page.complete) return ''
   const last = from + page.lines - 1
   if (page.cut) {
-    return `\n[Line ${from} of ${name} is longer than ${formatBytes(MAX_READ_BYTES)} and was cut; use \`shell\` to read the rest of it, or go on with "offset": "${from + 1}".]`
+    return `\n[Line ${from} of ${name} is longer than ${formatBytes(MAX_READ_BYTES)} and was cut; use \`shell\` to read the rest of it, or go on with read_lines and "offset": "${from + 1}".]`
   }
-  return `\n[Lines ${from} to ${last} of ${name} (${formatBytes(size)} in all). To read on, call read_file with "offset": "${last + 1}".]`
+  return `\n[Lines ${from} to ${last} of ${name} (${formatBytes(size)} in all). To read on, call read_lines with "offset": "${last + 1}".]`
 }
 
 async function readPage(handle: FileHandle, from: number, limit: number): Promise<Page> {

@@ -27,6 +27,7 @@ export async function runTool(
   const given = args ?? {}
   switch (name) {
     case 'read_file':
+    case 'read_lines':
       return readFileTool(root, given)
     case 'write_file':
       return applyChange(root, await planWrite(root, given))

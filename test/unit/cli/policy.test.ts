@@ -41,6 +41,7 @@ describe('defaults', () => {
       tools: {
         permissions: {
           read_file: 'allow',
+          read_lines: 'allow',
           list_files: 'allow',
           search_files: 'allow',
           write_file: 'ask',
@@ -81,6 +82,7 @@ describe('defaults', () => {
       file_write: 'allow',
       file_read: 'ask',
       read_file: 'ask',
+      read_lines: 'ask',
       list_files: 'deny',
       search_files: 'ask',
       write_file: 'allow',
@@ -165,16 +167,24 @@ blocked_paths = ["y/**"]
     expect(() => policyOf({ global: `${ROUTE}${loose}\n`, project: `${strict}\n` })).not.toThrow()
   })
 
-  test('what a project frees beyond the built-in defaults is worth a notice', () => {
+  test('a project frees nothing beyond the built-in defaults, unless the global file does', () => {
     const project = '[tools.permissions]\nshell = "allow"\n[privacy.remote]\nmode = "allow"\n'
-    const { cwd } = configHome({ global: ROUTE, project })
-    const loaded = loadConfig({ cwd })
-    if (!loaded.ok) throw new Error(loaded.error.message)
-    expect(loaded.value.notices).toEqual([
-      `${cwd}/.switchyard/config.toml allows shell without asking, sending context to remote models without asking`,
-    ])
-    const { cwd: same } = configHome({ global: `${ROUTE}${project}`, project })
-    expect(loadConfig({ cwd: same })).toMatchObject({ value: { notices: [] } })
+    const held = policyOf({ global: ROUTE, project })
+    expect(held.tools.permissions.shell).toBe('ask')
+    expect(held.privacy.remote?.mode).toBe('ask')
+    const freed = policyOf({ global: `${ROUTE}${project}`, project })
+    expect(freed.tools.permissions.shell).toBe('allow')
+    expect(freed.privacy.remote?.mode).toBe('allow')
+  })
+
+  test('what a project asked for and may not have is a notice', () => {
+    const project = '[tools.permissions]\nshell = "allow"\n'
+    const loaded = loadConfig({ cwd: configHome({ global: ROUTE, project }).cwd })
+    expect(loaded).toMatchObject({
+      value: { notices: [expect.stringContaining('shell = "allow" has no effect')] },
+    })
+    const same = loadConfig({ cwd: configHome({ global: `${ROUTE}${project}`, project }).cwd })
+    expect(same).toMatchObject({ value: { notices: [] } })
   })
 
   test('preferences are off unless set', () => {

@@ -194,13 +194,13 @@ describe('run', () => {
     expect(io.stderr).toContain('switchyard login')
   })
 
-  test('what a project frees is told before anything runs', async () => {
+  test('what a project may not free is told before anything runs', async () => {
     cwd = configHome({
       global: '[routing.default]\nmodel = "ollama/small"\n',
       project: '[tools.permissions]\nshell = "allow"\n',
     }).cwd
     expect(await cli('run', '--cwd', cwd, 'hi')).toBe(3)
-    expect(io.stderr).toContain('allows shell without asking')
+    expect(io.stderr).toContain('shell = "allow" has no effect')
   })
 
   test('without a prompt, at a terminal, a conversation begins', async () => {

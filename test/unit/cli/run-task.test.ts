@@ -151,7 +151,11 @@ describe('what is sent', () => {
       required: true,
     })
     expect(request.attachments.instructions).toEqual([{ source: 'AGENTS.md', content: 'Be brief.\n' }])
-    expect(request.attachments.tools?.map(({ name }) => name)).toEqual(['list_files', 'search_files'])
+    expect(request.attachments.tools?.map(({ name }) => name)).toEqual([
+      'list_files',
+      'read_lines',
+      'search_files',
+    ])
     expect(request.local_preferences).toEqual(NO_PREFERENCES)
   })
 

@@ -48,7 +48,7 @@ describe('read_file', () => {
   test('a limited read says how to read on', async () => {
     const root = tempFolder({ 'a.txt': 'a\nb\nc\n' })
     expect((await read(root, { path: 'a.txt', limit: '2' })).content).toBe(
-      'a\nb\n\n[Lines 1 to 2 of a.txt (6 B in all). To read on, call read_file with "offset": "3".]',
+      'a\nb\n\n[Lines 1 to 2 of a.txt (6 B in all). To read on, call read_lines with "offset": "3".]',
     )
   })
 
