@@ -172,7 +172,8 @@ async function npmCi(root) {
   )
   const env = { ...process.env, PATH: outside.join(path.delimiter) }
   // Development packages are the product here: NODE_ENV=production must not leave them out.
-  const args = ['ci', '--include=dev', '--no-audit', '--no-fund']
+  // Warnings would be about Node's version only, which is not the one that the packages will run on.
+  const args = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error']
   const child = spawn('npm', args, {
     cwd: root,
     env,

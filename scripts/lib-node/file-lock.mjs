@@ -7,7 +7,7 @@ import { birthOf, isAlive } from './process-info.mjs'
 const POLL_MS = 100
 
 /**
- * @typedef {{ pid: number, birth?: string, [fact: string]: unknown }} LockOwner what the file holds
+ * @typedef {{ pid: number, birth?: string | undefined, [fact: string]: unknown }} LockOwner what the file holds
  * @typedef {{ update: (facts: Record<string, unknown>) => void, release: () => void, previous: LockOwner | undefined }} HeldLock
  *   `previous` is the dead owner whose lock was taken over
  */

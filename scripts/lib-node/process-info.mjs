@@ -6,7 +6,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 export function isAlive(pid) {
   try {
     process.kill(pid, 0)
-    return true
+    // A dead process that its parent has not taken away still has its id; in a container nobody may ever do that.
+    return statFields(pid)?.[0] !== 'Z'
   } catch (error) {
     // EPERM: it exists and belongs to somebody else.
     return /** @type {NodeJS.ErrnoException} */ (error).code === 'EPERM'
@@ -72,7 +73,6 @@ function membersFromProc(group) {
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue
     const fields = statFields(name)
-    // A zombie is dead already; only its parent can take it away.
     if (fields?.[2] !== String(group) || fields[0] === 'Z') continue
     members.push({ pid: Number(name), command: commandLine(name) })
   }

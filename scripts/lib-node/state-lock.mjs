@@ -1,4 +1,5 @@
 // One router per state folder. Two would run the same sessions twice, each with its own memory and its own alarms.
+import { accessSync, constants, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { acquireLock } from './file-lock.mjs'
 import { endLeftovers } from './process-group.mjs'
@@ -16,6 +17,13 @@ const LEFTOVER_PATIENCE_MS = 3_000
  */
 export async function lockState(persistTo, where) {
   const file = path.join(persistTo, 'router.lock')
+  try {
+    mkdirSync(persistTo, { recursive: true })
+    accessSync(persistTo, constants.W_OK)
+  } catch (error) {
+    const { code } = /** @type {NodeJS.ErrnoException} */ (error)
+    return { ok: false, error: `The state folder ${persistTo} cannot be written to (${code}).` }
+  }
   const lock = await acquireLock(file, {
     facts: where,
     waitMs: WAIT_MS,

@@ -31,27 +31,46 @@ export const planLookup =
 export const planFiles =
   (paths: readonly string[], keywords: readonly string[]): Planner =>
   (evidence) => {
-    const missing = paths.filter((path) => !evidence.files.has(path))
-    const failed = missing.filter((path) => evidence.failures.some((failure) => failure.path === path))
+    const read = filesAskedFor(evidence, paths)
+    const failed = paths.filter((path) => evidence.failures.some((failure) => failure.path === path))
+    const folders = failed.filter((path) => !/\.\w+$/.test(path))
+    const listing = failed.length > folders.length ? [listFiles('.')] : []
     const found = failed.flatMap((path) => namesakes(evidence, path)).slice(0, MAX_FILES)
-    const nothing = evidence.files.size === 0
     // A word with a dot may have been no path at all.
-    const words = [...keywords, ...failed].slice(0, MAX_FILES)
+    const lookup = planLookup([...keywords, ...failed].slice(0, MAX_FILES))(evidence)
+    const lost = read.length === 0 && failed.length > 0 && folders.length === 0
     return {
       stages: [
-        missing.map(readFile),
-        failed.map(listFiles),
-        ...(failed.length > 0 && found.length === 0 ? [[listFiles('.')]] : []),
+        paths.filter((path) => !evidence.files.has(path)).map(readFile),
+        [...folders.map(listFiles), ...listing],
         found.map(readFile),
-        ...(nothing && failed.length > 0 ? planLookup(words)(evidence).stages : []),
+        ...(lost ? lookup.stages : []),
       ],
-      answer: () => answerFiles(evidence, paths, nothing ? words : keywords),
+      answer: () => {
+        const lines = [
+          ...read.flatMap(([path, content]) => describeFile(path, content, keywords)),
+          ...folders.flatMap((path) => describeFolder(evidence, path)),
+        ]
+        if (lines.length === 0) return lookup.answer()
+        // A file that was found elsewhere under its name was not missed.
+        const missed = evidence.failures.filter(({ path }) =>
+          read.every(([found]) => nameOf(found) !== nameOf(path ?? '')),
+        )
+        return [...lines, ...failureLines({ ...evidence, failures: missed })]
+      },
     }
   }
 
+function filesAskedFor({ files }: Evidence, paths: readonly string[]): [path: string, content: string][] {
+  return [...files].filter(([path]) =>
+    paths.some((wanted) => wanted === path || nameOf(wanted) === nameOf(path)),
+  )
+}
+
+const nameOf = (path: string): string => path.replace(/\/$/, '').split('/').at(-1)?.toLowerCase() ?? ''
+
 function namesakes({ listing }: Evidence, path: string): string[] {
-  const name = path.replace(/\/$/, '').split('/').at(-1)?.toLowerCase()
-  return (listing?.files ?? []).filter((file) => file.toLowerCase().split('/').at(-1) === name)
+  return (listing?.files ?? []).filter((file) => nameOf(file) === nameOf(path))
 }
 
 /** Generated files and data say a word a thousand times and explain it nowhere. */
@@ -86,13 +105,13 @@ function scoreOf(path: string, hits: readonly Hit[]): number {
     inPath * 10 +
     Math.min(hits.length, MAX_COUNTED_HITS) +
     (isDocument ? 4 : 0) -
+    (/\.(json|ya?ml|toml)$/i.test(path) ? 15 : 0) -
     (isTest ? 15 : 0) -
     (NOISE.test(path) ? 40 : 0)
   )
 }
 
 function answerLookup(evidence: Evidence, keywords: readonly string[]): string[] {
-  const sought = keywords.map((keyword) => `"${keyword}"`).join(', ')
   const ranked = rankFiles(evidence, keywords)
   const order = [...ranked, ...[...evidence.files.keys()].filter((path) => !ranked.includes(path))]
   const quoted = order.flatMap((path) => {
@@ -101,53 +120,37 @@ function answerLookup(evidence: Evidence, keywords: readonly string[]): string[]
       content === undefined ? fromHits(evidence, path) : bestLines(path, content, keywords, MAX_LINES)
     return quotes.length === 0 ? [] : [...quoteLines(path, quotes), '']
   })
-  const failures = failureLines(evidence)
-  if (quoted.length > 0) {
-    const count = new Set(evidence.hits.map(({ path }) => path)).size
-    const where = count > 0 ? ` (${evidence.hits.length} lines in ${count} files)` : ''
-    return [`What I found about ${sought}${where}:`, '', ...quoted, ...failures]
-  }
-  return [`I found nothing about ${sought}.`, '', ...planOverview(evidence).answer()]
+  if (quoted.length === 0) return ['I found nothing about that.', '', ...planOverview(evidence).answer()]
+  const count = new Set(evidence.hits.map(({ path }) => path)).size
+  const where =
+    count > 0 ? ` (the best of ${plural(evidence.hits.length, 'line')} in ${plural(count, 'file')})` : ''
+  return [`What I found${where}:`, '', ...quoted, ...failureLines(evidence)]
 }
 
 function fromHits({ hits }: Evidence, path: string): Quote[] {
   return hits.filter((hit) => hit.path === path).slice(0, MAX_LINES)
 }
 
-function answerFiles(evidence: Evidence, paths: readonly string[], keywords: readonly string[]): string[] {
-  const lines: string[] = []
-  for (const [path, content] of evidence.files) {
-    const asked = paths.some((wanted) => wanted === path || path.endsWith(`/${wanted.split('/').at(-1)}`))
-    if (!asked) continue
-    const about = keywords.length === 0 ? [] : bestLines(path, content, keywords, MAX_LINES)
-    const rows = content === '' ? 0 : content.replace(/\n$/, '').split('\n').length
-    lines.push(`${path} has ${rows} lines.`)
-    if (about.length > 0) lines.push(...quoteLines(path, about))
-    else {
-      lines.push(...quoteLines(path, headOf(path, content)))
-      const outline = outlineOf(content, MAX_OUTLINE)
-      if (outline.length > 0) lines.push('Outline:', ...quoteLines(path, outline))
-    }
-    lines.push('')
-  }
-  for (const path of paths.filter((wanted) => !evidence.files.has(wanted)))
-    lines.push(...folderLines(evidence, path))
-  if (lines.length > 0) return [...lines, ...failureLines(evidence)]
-  return answerLookup(evidence, keywords)
+function describeFile(path: string, content: string, keywords: readonly string[]): string[] {
+  const count = content === '' ? 0 : content.replace(/\n$/, '').split('\n').length
+  const head = `${path} has ${plural(count, 'line')}.`
+  const about = bestLines(path, content, keywords, MAX_LINES)
+  if (about.length > 0) return [head, ...quoteLines(path, about), '']
+  const outline = outlineOf(content, MAX_OUTLINE)
+  const definitions = outline.length > 0 ? ['Outline:', ...quoteLines(path, outline)] : []
+  return [head, ...quoteLines(path, headOf(path, content)), ...definitions, '']
 }
 
-function folderLines({ listing }: Evidence, path: string): string[] {
+function describeFolder({ listing }: Evidence, path: string): string[] {
   const prefix = `${path.replace(/\/$/, '')}/`
   const inside = (listing?.files ?? []).filter((file) => file.startsWith(prefix))
   if (inside.length === 0) return []
   const names = inside.slice(0, MAX_OUTLINE).map((file) => `  ${file}`)
-  return [
-    `${prefix} holds ${inside.length} files:`,
-    ...names,
-    ...(inside.length > MAX_OUTLINE ? ['  …'] : []),
-    '',
-  ]
+  const rest = inside.length > MAX_OUTLINE ? ['  …'] : []
+  return [`${prefix} holds ${plural(inside.length, 'file')}:`, ...names, ...rest, '']
 }
 
 const quoteLines = (path: string, quotes: readonly Quote[]): string[] =>
   quotes.map(({ line, text }) => `  ${path}:${line}  ${text}`)
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

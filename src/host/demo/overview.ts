@@ -35,10 +35,11 @@ function selfDescriptions({ listing }: Evidence): string[] {
 
 function sources(evidence: Evidence) {
   if (evidence.reads > 0 || evidence.listing === undefined) return []
-  const texts = evidence.listing.files.filter((path) => !NOT_TEXT.test(path))
+  const { files } = evidence.listing
+  const texts = files.filter((path) => !NOT_TEXT.test(path))
   const main = texts.filter((path) => /(^|\/)(main|index|app|lib|mod|__init__|__main__)\.\w+$/.test(path))
   const documents = texts.filter((path) => ['md', 'txt', 'rst'].includes(extensionOf(path)))
-  return [...new Set([...documents, ...main, ...texts])].slice(0, MAX_SOURCES).map(readFile)
+  return [...new Set([...documents, ...main, ...texts, ...files])].slice(0, MAX_SOURCES).map(readFile)
 }
 
 function folders(evidence: Evidence) {

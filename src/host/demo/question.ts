@@ -68,7 +68,9 @@ function keywordsOf(question: string, paths: readonly string[]): string[] {
     .filter((word) => !names.includes(word) && !EMPTY_WORDS.has(word.toLowerCase()) && !/^\d+$/.test(word))
     .map((word) => stem(word.toLowerCase()))
     .sort((a, b) => b.length - a.length)
-  const wanted = [...quoted, ...names, ...plain].filter((word) => word.trim() !== '' && !paths.includes(word))
+  // Words that the user marked, or that look like code, are what he means; the others are prose around them.
+  const marked = [...quoted, ...names].filter((word) => word.trim() !== '' && !paths.includes(word))
+  const wanted = marked.length > 0 ? marked : plain
   return [...new Set(wanted)].slice(0, MAX_KEYWORDS)
 }
 

@@ -96,7 +96,7 @@ export function headOf(path: string, content: string): Quote[] {
   const comment: string[] = []
   for (const line of lines.slice(Math.max(first, 0))) {
     if (!COMMENT.test(line)) break
-    comment.push(line.replace(/^\s*(?:\/\/+|\/\*+|\*\/|\*|#+|--|;+|"""|''')\s?|\s*\*\/\s*$/g, '').trim())
+    comment.push(line.replace(/^\s*(?:\/\/+!?|\/\*+|\*\/|\*|#+|--|;+|"""|''')\s?|\s*\*\/\s*$/g, '').trim())
   }
   const text = comment.join(' ').trim()
   return text === '' ? [] : [{ line: first + 1, text: shorten(text) }]

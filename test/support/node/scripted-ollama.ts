@@ -20,6 +20,8 @@ export type Reply = {
   /** Pieces after the pause. */
   then?: string[]
   calls?: { name: string; arguments: object }[]
+  /** The connection breaks instead of the answer's end. */
+  breaks?: boolean
   status?: number
   error?: string
 }
@@ -85,6 +87,10 @@ export async function startScriptedOllama(
     if (said.hold) await said.hold()
     if (response.destroyed) return
     for (const content of said.then ?? []) send({ content })
+    if (said.breaks) {
+      done = true
+      return response.destroy()
+    }
     if (said.calls) send({ tool_calls: said.calls.map((call) => ({ function: call })) })
     send({}, true)
     done = true
