@@ -10,7 +10,7 @@ import type { CallContext, ProviderFailure } from './provider.ts'
 /** A Worker has six connections at a time; some stay free for others. */
 const PARALLEL_SHOWS = 4
 
-/** For a model whose window the daemon does not tell: what Ollama itself uses on a small machine. */
+/** A forwarded model whose window nobody tells. */
 const UNKNOWN_CONTEXT_TOKENS = 4096
 
 const Listed = z.object({ name: z.string().min(1), remote_host: z.string().optional() })
@@ -20,13 +20,15 @@ const Shown = z.object({
   model_info: z.record(z.string(), z.unknown()).nullish(),
   /** The `PARAMETER` lines of the Modelfile, as text. */
   parameters: z.string().optional(),
+  template: z.string().optional(),
   details: z.object({ family: z.string().optional() }).optional(),
   remote_host: z.string().optional(),
 })
 
 /**
  * The models of a daemon, under the names that it lists (`name:tag`; EC 4: no name is completed, so `llama3` is not
- * `llama3:latest`). Models that cannot chat are left out, as is one that the daemon lists but cannot show.
+ * `llama3:latest`). Models that cannot chat are left out, as is one that the daemon lists but cannot show. What speaks
+ * Ollama's format without `/api/show` is taken at its word: its models may call tools, in the window that is configured.
  */
 export async function listOllamaModels(
   config: OllamaConfig,
@@ -39,7 +41,7 @@ export async function listOllamaModels(
   const wanted = (tags.value.models ?? []).filter(({ name }) => names?.includes(name) ?? true)
   const shows = await mapBounded(wanted, PARALLEL_SHOWS, async (listed) => ({
     listed,
-    shown: await catalogueRequest(endpoint, context, '/api/show', Shown, { model: listed.name }),
+    shown: await show(endpoint, context, listed.name),
   }))
   const failures = shows.flatMap(({ shown }) => (shown.ok ? [] : [shown.error]))
   // One broken model hides only itself; running out of time, or nothing but failures, speaks of the daemon.
@@ -54,6 +56,19 @@ export async function listOllamaModels(
     ),
   )
 }
+
+async function show(
+  endpoint: { baseUrl: string; local: boolean },
+  context: CallContext,
+  model: string,
+): Promise<Result<z.infer<typeof Shown>, ProviderFailure>> {
+  const shown = await catalogueRequest(endpoint, context, '/api/show', Shown, { model })
+  return !shown.ok && shown.error.status === 404 ? ok({}) : shown
+}
+
+/** Daemons from before `capabilities` tell by the template; without either the model is asked, and may refuse. */
+const callsTools = ({ capabilities, template }: z.infer<typeof Shown>): boolean =>
+  capabilities?.includes('tools') ?? (template === undefined || /\.Tools\b/.test(template))
 
 /** Embedding models are listed, too. Daemons from before capabilities say nothing. */
 const canChat = ({ capabilities }: z.infer<typeof Shown>): boolean =>
@@ -78,12 +93,12 @@ function describe(
     auth: 'none',
     capabilities: {
       streaming: true,
-      tools: can.has('tools'),
+      tools: callsTools(shown),
       json_output: true,
       system_prompt: true,
       images: can.has('vision'),
       reasoning: can.has('thinking'),
-      memory: can.has('tools'),
+      memory: callsTools(shown),
     },
     max_context_tokens: contextTokens(shown, local ? config.maxContextTokens : Number.POSITIVE_INFINITY),
     max_output_tokens: null,
@@ -103,9 +118,10 @@ function contextTokens({ model_info, parameters }: z.infer<typeof Shown>, capTok
     ([key, value]) => key.endsWith('.context_length') && typeof value === 'number' && value > 0,
   )?.[1]
   const set = /^\s*num_ctx\s+(\d+)/m.exec(parameters ?? '')?.[1]
-  return Math.min(
-    typeof trained === 'number' ? trained : UNKNOWN_CONTEXT_TOKENS,
+  const known = Math.min(
+    typeof trained === 'number' ? trained : Number.POSITIVE_INFINITY,
     set === undefined ? Number.POSITIVE_INFINITY : Number(set),
     capTokens,
   )
+  return Number.isFinite(known) ? known : UNKNOWN_CONTEXT_TOKENS
 }

@@ -14,6 +14,8 @@ export type ProviderFailure = {
   message: string
   /** How long the provider asks to wait. */
   retryAfterMs?: number
+  /** The HTTP status of a refusal. */
+  status?: number
   /** The router itself ended the call; no reason to try another model. */
   aborted?: true
 }

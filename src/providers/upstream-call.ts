@@ -156,6 +156,7 @@ export class UpstreamCall {
     const wait = retryAfterMs(response.headers, Date.now())
     this.#failure ??= {
       ...this.describe(categorize(status, said.hints), { ...said, status }),
+      status,
       ...(wait === undefined ? {} : { retryAfterMs: wait }),
     }
   }

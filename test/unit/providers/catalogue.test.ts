@@ -32,7 +32,7 @@ describe('the models of an Ollama daemon', () => {
       details: { family: 'gptoss' },
     },
     'nomic-embed:latest': { ...base, capabilities: ['embedding'] },
-    'old:latest': {},
+    'old:latest': { template: '{{ .Prompt }}' },
     'kimi:cloud': {
       ...base,
       capabilities: ['completion', 'tools'],
@@ -100,7 +100,7 @@ describe('the models of an Ollama daemon', () => {
     expect(listed).toMatchObject({
       value: [
         { max_context_tokens: 8_192, provider_options: { think: 'levels' } },
-        { max_context_tokens: 4_096, capabilities: { tools: false } },
+        { max_context_tokens: 32_768, capabilities: { tools: false } },
       ],
     })
   })
@@ -117,6 +117,30 @@ describe('the models of an Ollama daemon', () => {
       ['GET', '/api/tags', undefined],
       ['POST', '/api/show', { model: 'llava:latest' }],
     ])
+  })
+
+  it('a daemon from before `capabilities` tells by the template whether its models call tools', async () => {
+    const shown = {
+      'a:latest': { template: '{{ if .Tools }}{{ end }}' },
+      'b:latest': { template: '{{ .Prompt }}' },
+    }
+    const old: Script = ({ path, body }) =>
+      path === '/api/tags'
+        ? json({ models: Object.keys(shown).map((name) => ({ name })) })
+        : json(new Map(Object.entries(shown)).get(Object(body).model))
+    const { listed } = await list(undefined, scriptedFetch(old))
+    expect(listed.ok && listed.value.map(({ capabilities }) => capabilities.tools)).toEqual([true, false])
+  })
+
+  it('what serves the format without /api/show is taken at its word', async () => {
+    const bare: Script = ({ path }) =>
+      path === '/api/tags'
+        ? json({ models: [{ name: 'plain' }] })
+        : { status: 404, body: '{"error":"not found"}' }
+    const { listed } = await list(undefined, scriptedFetch(bare))
+    expect(listed).toMatchObject({
+      value: [{ model: 'plain', local: true, max_context_tokens: 32_768, capabilities: { tools: true } }],
+    })
   })
 
   it('models that cannot chat are left out', async () => {
@@ -154,6 +178,7 @@ describe('the models of an Ollama daemon', () => {
       error: {
         category: 'provider_unavailable',
         message: 'the provider is not available (HTTP 500): corrupt',
+        status: 500,
       },
     })
   })

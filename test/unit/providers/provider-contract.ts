@@ -172,6 +172,7 @@ export function describeProviderContract(dialect: DialectUnderTest): void {
       expect(failure).toEqual({
         category: 'rate_limit',
         message: 'the rate limit of the provider is reached (HTTP 429)',
+        status: 429,
         retryAfterMs: 7000,
       })
     })

@@ -67,6 +67,7 @@ describe('one upstream call', () => {
     expect(call.failureOf(error)).toEqual({
       category: 'provider_unavailable',
       message: 'the provider is not available (HTTP 503)',
+      status: 503,
     })
     call.end()
   })
