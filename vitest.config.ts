@@ -25,6 +25,19 @@ const inWorkerd = async () =>
     },
   })
 
+/** The packages that the Worker imports. */
+const WORKER_PACKAGES = [
+  '@ai-sdk/openai-compatible',
+  'drizzle-orm',
+  'drizzle-orm/d1',
+  'drizzle-orm/sqlite-core',
+  'hono',
+  'hono/cors',
+  'hono/factory',
+  'uuid',
+  'zod',
+]
+
 export default defineConfig(async () => ({
   test: {
     projects: [
@@ -35,6 +48,8 @@ export default defineConfig(async () => ({
         plugins: [await inWorkerd()],
         test: {
           name: 'workers',
+          // Each file loads the Worker anew: as a few bundles instead of hundreds of modules that takes half the time.
+          deps: { optimizer: { ssr: { enabled: true, include: WORKER_PACKAGES } } },
           ...tier('workers'),
           setupFiles: ['test/support/workers/setup.ts'],
         },

@@ -15,6 +15,15 @@ export const BASE_INSTRUCTION = [
 const PLANNING_INSTRUCTION =
   'You are planning. Change no files. Read what you need, then answer with the plan and nothing else.'
 
+/** The user's answer to a plan, where it was nothing but yes: no model is left to go on after its own words. */
+const PLAN_APPROVED = 'The plan is approved. Carry it out.'
+
+/** Stands before a history whose beginning did not fit: a conversation begins with the user. */
+const BEGINNING_LEFT_OUT = 'The beginning of this conversation is left out.'
+
+/** Stands between a prompt whose run failed and the next one: two requests are not one. */
+const ANSWER_MISSING = 'No answer to this is part of the conversation.'
+
 /** Stands for a result that never came, so that the conversation stays well formed (U22). */
 const NO_RESULT = 'This call was not run.'
 
@@ -46,15 +55,32 @@ export function assemble(
   const fixed = new Set(runUnits(view).fixed.map(({ message }) => message.seq))
   const messages: PromptMessage[] = [{ role: 'system', text: system.join('\n\n') }]
   let blocksLeft = blocks
-  for (const message of view.transcript) {
+  let askedIn = ''
+  for (const [index, message] of view.transcript.entries()) {
     if (!fixed.has(message.seq) && !kept.has(`message:${message.seq}`)) continue
     if (message.role === 'user') {
       const lead = message.runId === view.runId ? blocksLeft : []
       if (message.runId === view.runId) blocksLeft = []
+      const before = messages.at(-1)
+      if (before?.role === 'user' && message.runId !== askedIn) {
+        messages.push({ role: 'assistant', text: ANSWER_MISSING, toolCalls: [] })
+      }
+      askedIn = message.runId
       messages.push({ role: 'user', text: withContext(message.text, lead) })
-    } else messages.push(...round(message, provider))
+    } else {
+      messages.push(...(tools.length > 0 ? round(message, provider) : toldRound(message)))
+      if (isApprovedPlan(view, index)) messages.push({ role: 'user', text: PLAN_APPROVED })
+    }
   }
+  if (messages[1]?.role === 'assistant') messages.splice(1, 0, { role: 'user', text: BEGINNING_LEFT_OUT })
   return joinNeighbours(messages)
+}
+
+/** An answer without calls that its run went on after, and not because the user said something else: the plan. */
+function isApprovedPlan({ transcript, runId, planApproved }: TurnView, index: number): boolean {
+  const message = transcript[index]
+  if (!planApproved || message?.runId !== runId || message.role !== 'assistant') return false
+  return message.calls.length === 0 && !message.interrupted && transcript[index + 1]?.role !== 'user'
 }
 
 const list = (heading: string, items: { content: string }[]): string[] =>
@@ -65,10 +91,26 @@ function withContext(text: string, blocks: string[]): string {
   return ['Context of the request:', ...blocks, `Request:\n${text}`].join('\n\n')
 }
 
+const said = ({ text }: TranscriptMessage): PromptMessage[] =>
+  text === '' ? [] : [{ role: 'assistant', text, toolCalls: [] }]
+
+/** The round of a model that had tools, for one that has none: it reads what was called and what came of it. */
+function toldRound(message: TranscriptMessage): PromptMessage[] {
+  if (message.calls.length === 0) return said(message)
+  const called = message.calls.map((call) => `Called ${call.name} with ${JSON.stringify(call.arguments)}.`)
+  const results = message.calls.map(
+    (call) => `${call.name} ${call.isError ? 'failed' : 'gave'}:\n${call.result ?? NO_RESULT}`,
+  )
+  const text = [...(message.text === '' ? [] : [message.text]), ...called].join('\n\n')
+  return [
+    { role: 'assistant', text, toolCalls: [] },
+    { role: 'user', text: results.join('\n\n') },
+  ]
+}
+
 /** An assistant message, and the results of its calls right behind it. */
 function round(message: TranscriptMessage, provider: Provider): PromptMessage[] {
-  if (message.calls.length === 0)
-    return message.text === '' ? [] : [{ role: 'assistant', text: message.text, toolCalls: [] }]
+  if (message.calls.length === 0) return said(message)
   // Ids and opaque fields mean something to the provider that issued them only (U40).
   const same = message.provider === provider
   const idOf = (call: TranscriptCall) => (same && call.providerCallId ? call.providerCallId : call.id)

@@ -1,8 +1,9 @@
 import { type Candidate, collapseDoubles, makeCandidate, recency, SCORE } from './context.ts'
-import { diffPaths, normalisePath } from './paths.ts'
+import { shownPaths } from './diff-paths.ts'
+import { normalisePath } from './paths.ts'
 import type { PrivacyGuard } from './privacy.ts'
 import { firstLine } from './tools.ts'
-import type { TranscriptMessage } from './transcript.ts'
+import { callPaths, type TranscriptMessage } from './transcript.ts'
 import type { TurnView } from './turn-view.ts'
 
 /** Tests of a path as the client sent it. */
@@ -92,7 +93,7 @@ export function gatherCandidates(view: TurnView, { guard, isReferenced, inFocus 
         label: 'current git diff',
         content: workspace.git_diff,
         required: false,
-        constrained: diffPaths(workspace.git_diff).some((path) => guard.isConstrained(path)),
+        constrained: showsConstrained(workspace.git_diff, guard),
         score: SCORE.diff,
       }),
     )
@@ -127,22 +128,32 @@ export function gatherCandidates(view: TurnView, { guard, isReferenced, inFocus 
   return collapseDoubles(candidates)
 }
 
-/** Earlier runs and the older rounds of this one. A round that touched a constrained path is constrained itself. */
+/** A diff is one piece: it is constrained if any of it is, or if nothing says what it shows. */
+function showsConstrained(diff: string, guard: PrivacyGuard): boolean {
+  const paths = shownPaths(diff)
+  return paths === null ? guard.constrainsSome : paths.some((path) => guard.isConstrained(path))
+}
+
+/**
+ * Earlier runs and the older rounds of this one. A round that touched a constrained path is constrained itself, and so is
+ * what the model said after it in that run: it may repeat what it read.
+ */
 function historyCandidates(view: TurnView, guard: PrivacyGuard): Candidate[] {
   const { droppable } = runUnits(view)
   const messages = [...view.transcript.filter(({ runId }) => runId !== view.runId), ...droppable]
-  return messages.map((message, index) =>
-    makeCandidate({
+  const touched = new Set<string>()
+  return messages.map((message, index) => {
+    const paths = message.calls.flatMap(callPaths)
+    if (paths.some((path) => guard.isConstrained(path))) touched.add(message.runId)
+    return makeCandidate({
       key: `message:${message.seq}`,
       kind: 'message',
       label: `${message.role} message`,
       content: messageCost(message),
       required: false,
-      constrained: message.calls.some(
-        ({ arguments: { path } }) => typeof path === 'string' && guard.isConstrained(path),
-      ),
+      constrained: message.role === 'assistant' && touched.has(message.runId),
       score:
         SCORE.history + recency(index, messages.length) + (message.runId === view.runId ? SCORE.focus : 0),
-    }),
-  )
+    })
+  })
 }

@@ -45,7 +45,8 @@ export function classify({ text, command, contextKinds, config }: ClassifyInput)
 }
 
 /** Splits at everything that is not a Unicode letter or digit, lower-cased (EC 7). */
-export const tokenise = (text: string): string[] => text.toLowerCase().match(/[\p{Alphabetic}\p{N}]+/gu) ?? []
+export const tokenise = (text: string): string[] =>
+  (text.match(/[\p{Alphabetic}\p{N}]+/gu) ?? []).map((token) => token.toLowerCase())
 
 /** Every keyword is tried for an exact hit before any is tried for a close one (EC 7). */
 function findKeyword(keywords: string[], tokens: string[]): { word: string; fuzzy: boolean } | null {

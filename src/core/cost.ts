@@ -3,6 +3,8 @@ import type { ModelDescriptor } from '../protocol/execution/models.ts'
 
 /** Money inside is an integer count of 10⁻²⁴ units, so products of rates and counts stay exact. */
 const SCALE_DIGITS = 24
+/** What a decimal on the wire may have behind its point; a price that is finer is cut there. */
+const WIRE_DIGITS = 18
 
 function parseScaled(text: Decimal): bigint {
   const [whole = '0', fraction = ''] = text.split('.')
@@ -12,7 +14,7 @@ function parseScaled(text: Decimal): bigint {
 function formatScaled(value: bigint): Decimal {
   const digits = value.toString().padStart(SCALE_DIGITS + 1, '0')
   const whole = digits.slice(0, -SCALE_DIGITS)
-  const fraction = digits.slice(-SCALE_DIGITS).replace(/0+$/, '').slice(0, 18)
+  const fraction = digits.slice(-SCALE_DIGITS).slice(0, WIRE_DIGITS).replace(/0+$/, '')
   return fraction === '' ? whole : `${whole}.${fraction}`
 }
 

@@ -24,7 +24,8 @@ export function estimateCost(
 
 /**
  * The decision that stands before this call, if any: first disclosing to a remote provider under mode `ask`, then a
- * rule's cost limit (EC 13). Each is asked once: what was approved earlier in the run is in the state.
+ * rule's cost limit (EC 13). What was approved earlier in the run is in the state and is not asked again; another model,
+ * or a path that was not shown yet, is.
  */
 export function gateFor(
   turn: TurnPlan,
@@ -34,11 +35,13 @@ export function gateFor(
 ): Gate | null {
   const { provider, model: name } = model
   const mode = turn.view.runInput.policy.privacy.remote?.mode ?? 'ask'
-  if (!model.local && mode === 'ask' && !state.disclosed.includes(provider)) {
+  if (!model.local && mode === 'ask') {
     const paths = call.verdicts.flatMap(({ candidate, included }) =>
       included && candidate.path !== undefined ? [candidate.path] : [],
     )
-    return { kind: 'remote_disclosure', provider, detail: { provider, model: name, paths } }
+    const known = state.disclosed.find((one) => one.provider === provider && one.model === name)
+    if (!known || paths.some((path) => !known.paths.includes(path)))
+      return { kind: 'remote_disclosure', disclosure: { provider, model: name, paths } }
   }
   const limit = turn.route.rule?.cost_limit
   if (limit == null || state.costAccepted) return null
@@ -47,7 +50,6 @@ export function gateFor(
   const { min, max } = estimate
   return {
     kind: 'cost_limit',
-    provider,
     detail: { limit, estimated_min: min, estimated_max: max, currency: 'USD', provider, model: name },
   }
 }

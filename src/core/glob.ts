@@ -20,13 +20,13 @@ type Part =
   /** Nothing, or any run of characters that ends in a slash. */
   | { k: 'dirs' }
 
-type Sequence = { parts: Part[]; prefix: string; suffix: string; literal: boolean }
+type Sequence = { parts: Part[]; prefix: string; words: string[]; suffix: string; literal: boolean }
 
 export type Glob = { matches(path: string): boolean }
 
-/** Compiles a pattern, or says why it is invalid. */
+/** Compiles a pattern, or says why it is invalid. Paths have to come in NFC, as `normalisePath` leaves them. */
 export function compileGlob(pattern: string): { glob: Glob } | { invalid: string } {
-  const chars = Array.from(pattern)
+  const chars = Array.from(pattern.normalize('NFC'))
   if (chars.length > MAX_GLOB_CHARS) return { invalid: `longer than ${MAX_GLOB_CHARS} characters` }
   try {
     if (countWildcards(chars) > MAX_GLOB_WILDCARDS)
@@ -147,7 +147,7 @@ function parseSequence(chars: string[]): Sequence {
       i++
     }
   }
-  return { parts, ...literalEnds(parts) }
+  return { parts, ...literalRuns(parts) }
 }
 
 function parseClass(members: string[]): Part {
@@ -166,23 +166,35 @@ function parseClass(members: string[]): Part {
   return { k: 'class', negated, ranges }
 }
 
-/** What every match must begin and end with: most paths are refused by comparing these alone. */
-function literalEnds(parts: Part[]): { prefix: string; suffix: string; literal: boolean } {
-  let head = 0
-  while (parts[head]?.k === 'char') head++
-  let tail = parts.length
-  while (tail > head && parts[tail - 1]?.k === 'char') tail--
-  const text = (some: Part[]) => some.map((part) => (part.k === 'char' ? part.char : '')).join('')
-  return {
-    prefix: text(parts.slice(0, head)),
-    suffix: text(parts.slice(tail)),
-    literal: head === parts.length,
+/** What every match must begin with, hold in this order, and end with. */
+function literalRuns(parts: Part[]): Omit<Sequence, 'parts'> {
+  const runs = ['']
+  for (const part of parts) {
+    if (part.k === 'char') runs[runs.length - 1] += part.char
+    else runs.push('')
   }
+  const [prefix = '', ...rest] = runs
+  const literal = rest.length === 0
+  const suffix = rest.pop() ?? ''
+  return { prefix, words: rest.filter((run) => run !== ''), suffix, literal }
 }
 
-function matchSequence({ parts, prefix, suffix, literal }: Sequence, path: string): boolean {
-  if (literal) return path === prefix
+/** Refuses most paths that do not match, at the price of a few text searches. */
+function mayMatch({ prefix, words, suffix }: Sequence, path: string): boolean {
   if (!path.startsWith(prefix) || !path.endsWith(suffix)) return false
+  let from = prefix.length
+  for (const word of words) {
+    const at = path.indexOf(word, from)
+    if (at < 0) return false
+    from = at + word.length
+  }
+  return from + suffix.length <= path.length
+}
+
+function matchSequence(sequence: Sequence, path: string): boolean {
+  const { parts, prefix, literal } = sequence
+  if (literal) return path === prefix
+  if (!mayMatch(sequence, path)) return false
   const end = parts.length
   let current = new Set<number>()
   enter(parts, current, 0)

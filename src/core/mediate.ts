@@ -46,12 +46,12 @@ export function mediate(
     if (tool.executor === 'skill') {
       return { call, to: 'model', result: tool.skillBody ?? '', isError: false, refused: false }
     }
-    return { call, to: 'client', requiresApproval: mode, recordsDiff: tool.recordsDiff }
+    return { call, to: 'client', requiresApproval: mode, recordsDiff: tool.changesFiles }
   })
 }
 
 function missingArguments(tool: TurnTool, args: Record<string, unknown>): string[] {
   const required = tool.parameters.required
   if (!Array.isArray(required)) return []
-  return required.filter((name): name is string => typeof name === 'string' && args[name] === undefined)
+  return required.filter((name): name is string => typeof name === 'string' && !Object.hasOwn(args, name))
 }

@@ -1,39 +1,57 @@
-/**
- * Puts a path into the form that globs are matched against: forward slashes, no quotes, relative to the workspace
- * root, `.` and `..` resolved (EC 8.1). A path that leaves the root keeps its leading `..` or `/`, so that it still
- * matches what names it absolutely and never slips under a relative pattern.
- */
-export function normalisePath(path: string, root: string): string {
-  const unquoted = path.length > 1 && path.startsWith('"') && path.endsWith('"') ? path.slice(1, -1) : path
-  const absolute = resolveDots(unquoted.replaceAll('\\', '/').normalize('NFC'))
-  const base = resolveDots(root.replaceAll('\\', '/').normalize('NFC')).replace(/\/$/, '')
-  if (base !== '' && absolute === base) return '.'
-  return base !== '' && absolute.startsWith(`${base}/`) ? absolute.slice(base.length + 1) : absolute
+/** A path under the names that a pattern may know it by. */
+export type Spelling = {
+  /** From the workspace root; `..` leads out of it. Absolute only where nothing is known of the root. */
+  relative: string
+  /** Null where nothing says where the root is. */
+  absolute: string | null
 }
 
-function resolveDots(path: string): string {
-  const rooted = path.startsWith('/')
+/** Spells a path out: forward slashes, no quotes, NFC, `.` and `..` resolved (EC 8.1). */
+export function spell(path: string, root: string): Spelling {
+  const given = clean(path)
+  const base = clean(root)
+  const rooted = isAbsolute(base)
+  const absolute = isAbsolute(given) ? given : rooted ? clean(`${base}/${given}`) : null
+  return {
+    relative: absolute !== null && rooted ? relativeTo(base, absolute) : given === '' ? '.' : given,
+    absolute,
+  }
+}
+
+/**
+ * The form of a path that globs are matched against and reports show: relative to the workspace root (EC 8.1). A path
+ * outside the root is absolute where that is known, so that it never slips under a relative pattern.
+ */
+export function normalisePath(path: string, root: string): string {
+  const { relative, absolute } = spell(path, root)
+  return absolute !== null && (relative === '..' || relative.startsWith('../')) ? absolute : relative
+}
+
+const isAbsolute = (clean: string): boolean => clean.startsWith('/') || /^[A-Za-z]:(\/|$)/.test(clean)
+
+function clean(path: string): string {
+  const unquoted = path.length > 1 && path.startsWith('"') && path.endsWith('"') ? path.slice(1, -1) : path
+  const slashed = unquoted.replaceAll('\\', '/').normalize('NFC')
+  const rooted = slashed.startsWith('/')
   const kept: string[] = []
-  for (const part of path.split('/')) {
+  for (const part of slashed.split('/')) {
     if (part === '' || part === '.') continue
     if (part !== '..') kept.push(part)
-    else if (kept.length > 0 && kept[kept.length - 1] !== '..') kept.pop()
+    else if (kept.length > 0 && kept.at(-1) !== '..') kept.pop()
     else if (!rooted) kept.push('..')
   }
   return (rooted ? '/' : '') + kept.join('/')
 }
 
-/** The new-side paths of a diff: what follows ` b/` on each `diff --git` line (EC 8.1). */
-export function diffPaths(diff: string): string[] {
-  const paths: string[] = []
-  for (const line of diff.split('\n')) {
-    if (!line.startsWith('diff --git ')) continue
-    const quoted = line.indexOf(' "b/')
-    const plain = line.indexOf(' b/')
-    if (quoted >= 0) paths.push(line.slice(quoted + 4).replace(/"\s*$/, ''))
-    else if (plain >= 0) paths.push(line.slice(plain + 3).trimEnd())
-  }
-  return paths
+function relativeTo(base: string, path: string): string {
+  if (path === base) return '.'
+  const inside = base.endsWith('/') ? base : `${base}/`
+  if (path.startsWith(inside)) return path.slice(inside.length)
+  const from = base.split('/').filter(Boolean)
+  const to = path.split('/').filter(Boolean)
+  let same = 0
+  while (same < from.length && from[same] === to[same]) same++
+  return [...from.slice(same).map(() => '..'), ...to.slice(same)].join('/')
 }
 
 /** The last component. */

@@ -34,7 +34,7 @@ export function narrowPermissions(
   if (!required) return ok(base)
   const narrowed: Record<string, PermissionMode> = { ...base }
   for (const [tool, requested] of Object.entries(required.permissions)) {
-    const current = base[tool]
+    const current = own(base, tool)
     if (current !== undefined && STRICTNESS[requested] < STRICTNESS[current]) {
       return err(
         failure(

@@ -1,17 +1,20 @@
 import type { PrivacyPolicy, RoutingRule } from '../protocol/execution/policy.ts'
 import { compileGlob, type Glob } from './glob.ts'
-import { baseName, normalisePath } from './paths.ts'
+import { baseName, type Spelling, spell } from './paths.ts'
 
 /** Tells which paths must never reach a remote model (EC 9). */
 export type PrivacyGuard = {
   /** True for a path that only local models may see. `path` is as the client sent it. */
   isConstrained(path: string): boolean
+  /** Some path is constrained: content of unknown origin may be its. */
+  readonly constrainsSome: boolean
 }
 
 /**
  * Constrained = matches `restricted_paths`, `remote.blocked_paths` or the paths of a `local_only` rule. An invalid
- * pattern in one of these lists constrains every path: it fails closed (EC 8.2). A pattern without a slash is also
- * held against the base name, which only tightens.
+ * pattern in one of these lists constrains every path: it fails closed (EC 8.2). How else a pattern is read only
+ * tightens: one without a slash is also held against the base name, an absolute one against the absolute path, `./` in
+ * front means nothing, and a folder named with its slash stands for what is below.
  */
 export function makePrivacyGuard(
   privacy: PrivacyPolicy,
@@ -23,18 +26,25 @@ export function makePrivacyGuard(
     ...(privacy.remote?.blocked_paths ?? []),
     ...rules.filter((rule) => rule.local_only).flatMap((rule) => rule.paths),
   ]
-  const globs: { glob: Glob; baseNameToo: boolean }[] = []
+  const tests: ((spelling: Spelling) => boolean)[] = []
   for (const pattern of patterns) {
-    const compiled = compileGlob(pattern)
-    if ('invalid' in compiled) return { isConstrained: () => true }
-    globs.push({ glob: compiled.glob, baseNameToo: !pattern.includes('/') })
+    const compiled = compileGlob(pattern.replace(/^(\.\/)+/, '').replace(/\/$/, '/**'))
+    if ('invalid' in compiled) return { isConstrained: () => true, constrainsSome: true }
+    tests.push(testOf(pattern, compiled.glob))
   }
   return {
     isConstrained: (path) => {
-      const normal = normalisePath(path, root)
-      return globs.some(
-        ({ glob, baseNameToo }) => glob.matches(normal) || (baseNameToo && glob.matches(baseName(normal))),
-      )
+      const spelling = spell(path, root)
+      return tests.some((test) => test(spelling))
     },
+    constrainsSome: tests.length > 0,
   }
+}
+
+function testOf(pattern: string, glob: Glob): (spelling: Spelling) => boolean {
+  if (!pattern.includes('/'))
+    return ({ relative }) => glob.matches(relative) || glob.matches(baseName(relative))
+  const absoluteToo = /^(\/|[A-Za-z]:)/.test(pattern)
+  return ({ relative, absolute }) =>
+    glob.matches(relative) || (absoluteToo && absolute !== null && glob.matches(absolute))
 }

@@ -1,3 +1,4 @@
+import { assert } from '../protocol/assert.ts'
 import type { Failure } from '../protocol/execution/errors.ts'
 import type { ModelDescriptor } from '../protocol/execution/models.ts'
 import type { Classification, ContextOutcome } from '../protocol/execution/turn.ts'
@@ -6,7 +7,8 @@ import { assemble, BASE_INSTRUCTION } from './assemble.ts'
 import { gatherCandidates, runUnits } from './candidates.ts'
 import { classify } from './classify.ts'
 import { type Candidate, contextOutcome, selectContext, type Verdict } from './context.ts'
-import { diffPaths, normalisePath } from './paths.ts'
+import { diffPaths } from './diff-paths.ts'
+import { normalisePath } from './paths.ts'
 import { narrowPermissions, type PermissionMap } from './permissions.ts'
 import { makePrivacyGuard } from './privacy.ts'
 import type { ModelRequest } from './prompt.ts'
@@ -14,7 +16,7 @@ import { planRoute, type RoutePlan } from './route.ts'
 import { type Demands, promptBudget } from './select.ts'
 import { estimateTokens } from './tokens.ts'
 import { type TurnTool, turnTools } from './tools.ts'
-import type { TranscriptCall, TranscriptMessage } from './transcript.ts'
+import { callPaths, type TranscriptCall, type TranscriptMessage } from './transcript.ts'
 import type { TurnView } from './turn-view.ts'
 
 /** A turn that is decided up to the question which of its models are usable. */
@@ -48,7 +50,7 @@ export function planTurn(view: TurnView): Result<TurnPlan, Failure> {
       normalisePath(path, workspace.root),
     ),
   )
-  const called = calls.flatMap((call) => callPath(call, workspace.root))
+  const called = calls.flatMap(callPaths).map((path) => normalisePath(path, workspace.root))
   const candidatePaths = unique([
     ...referenced,
     ...diffPaths(workspace.git_diff ?? '').map((path) => normalisePath(path, workspace.root)),
@@ -106,8 +108,9 @@ export function planTurn(view: TurnView): Result<TurnPlan, Failure> {
   })
 }
 
-/** Step 4 of a turn: trims the context to the model's window and builds the request. */
+/** Step 4 of a turn: trims the context to the model's window and builds the request. The model is one of `chooseModel`. */
 export function prepareCall(turn: TurnPlan, model: ModelDescriptor): PreparedCall {
+  assert(model.local || turn.demands.localBecause === null, 'a turn bound to local models got a remote one')
   const tools = model.capabilities.tools ? turn.tools : []
   const verdicts = selectContext(turn.candidates, {
     budgetTokens: promptBudget(model) - fixedTokens(turn.view, tools),
@@ -150,7 +153,10 @@ function contextKinds(
   add(typeof workspace.git_diff === 'string' || fileChanged, 'git_diff')
   add(typeof workspace.git_branch === 'string', 'git_branch')
   add(typeof workspace.active_file === 'string', 'active_file')
-  add(workspace.referenced_paths.length > 0 || calls.some(namesPath), 'referenced_paths')
+  add(
+    workspace.referenced_paths.length > 0 || calls.some((call) => callPaths(call).length > 0),
+    'referenced_paths',
+  )
   add(
     latest.some((call) => call.result !== undefined),
     'tool_results',
@@ -164,10 +170,5 @@ function contextKinds(
   add(attachments.invoked_skills.length > 0, 'invoked_skill')
   return kinds
 }
-
-const namesPath = (call: TranscriptCall): boolean => typeof call.arguments.path === 'string'
-
-const callPath = (call: TranscriptCall, root: string): string[] =>
-  typeof call.arguments.path === 'string' ? [normalisePath(call.arguments.path, root)] : []
 
 const unique = (paths: string[]): string[] => [...new Set(paths)]

@@ -81,17 +81,15 @@ const modelsOf = (wanted: Provider, { references }: Demands): string[] =>
 function obstacleFor(model: ModelDescriptor, demands: Demands, catalogue: Catalogue): Obstacle | null {
   if (demands.localBecause !== null && !model.local) return 'remote'
   if (model.auth === 'api_key' && !catalogue.hasCredential(model.provider)) return 'credential'
-  if (missingCapability(model.capabilities, demands.capabilities) !== null) return 'capability'
+  if (missingCapabilities(model.capabilities, demands.capabilities).length > 0) return 'capability'
   if (demands.requiredTokens > promptBudget(model)) return 'window'
   return null
 }
 
-function missingCapability(has: ModelCapabilities, needs: ModelCapabilities): string | null {
-  for (const [name, needed] of Object.entries(needs)) {
-    if (needed && !has[name as keyof ModelCapabilities]) return name
-  }
-  return null
-}
+const missingCapabilities = (has: ModelCapabilities, needs: ModelCapabilities): string[] =>
+  Object.entries(needs).flatMap(([name, needed]) =>
+    needed && !has[name as keyof ModelCapabilities] ? [name] : [],
+  )
 
 const OBSTACLE_WORDS: Record<Obstacle, string> = {
   absent: 'not offered by its provider',
@@ -144,11 +142,13 @@ function refusal(
     })
   }
   if (all('capability')) {
-    const capabilities = Object.entries(demands.capabilities).flatMap(([name, needed]) =>
-      needed ? [name] : [],
-    )
+    const missing = demands.references.flatMap((reference) => {
+      const { provider, model } = splitModelReference(reference)
+      const found = catalogue.find(provider, model)
+      return found.k === 'found' ? missingCapabilities(found.model.capabilities, demands.capabilities) : []
+    })
     return failure('missing_capability', `no model of the route can do what the turn needs: ${tried}`, {
-      capability: capabilities.join(', '),
+      capability: [...new Set(missing)].join(', '),
     })
   }
   if (demands.overrideUsed && all('absent')) {

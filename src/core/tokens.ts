@@ -3,8 +3,7 @@ export function estimateTokens(text: string): number {
   let codePoints = 0
   for (let i = 0; i < text.length; i++) {
     codePoints++
-    const unit = text.charCodeAt(i)
-    if (unit >= 0xd800 && unit < 0xdc00) i++
+    if ((text.codePointAt(i) ?? 0) > 0xffff) i++
   }
   return Math.ceil(codePoints / 4)
 }

@@ -12,9 +12,8 @@ export type ToolExecutor = 'client' | 'skill'
 export type TurnTool = OfferedTool & {
   executor: ToolExecutor
   mode: PermissionMode
+  /** Barred while planning; its call leaves a diff row (EC 12.4). */
   changesFiles: boolean
-  /** A file change that leaves a diff row (EC 12.4). */
-  recordsDiff: boolean
   /** What a skill call is answered with. */
   skillBody?: string
 }
@@ -83,10 +82,9 @@ export function turnTools({ attachments, permissions, planning }: ToolsInput): R
       executor: 'client',
       mode,
       changesFiles,
-      recordsDiff: changesFiles,
     })
   }
-  const skills = skillTools(attachments)
+  const skills = skillTools(attachments, permissions)
   const taken = new Set([
     ...Object.keys(CONTRACT_TOOLS),
     ...RESERVED_NAMES,
@@ -108,27 +106,30 @@ export function turnTools({ attachments, permissions, planning }: ToolsInput): R
       executor: 'client',
       mode: toolMode(permissions, declared.name, declared.permission ?? undefined, 'ask'),
       changesFiles: declared.changes_files,
-      recordsDiff: false,
     })
   }
   tools.push(...skills)
   return ok(tools.filter((tool) => tool.mode !== 'deny' && !(planning && tool.changesFiles)))
 }
 
-/** One tool per skill, answered by the router with the skill's body (EC 12.5). The first of a name wins. */
-function skillTools(attachments: Attachments): TurnTool[] {
+/**
+ * One tool per skill, answered by the router with the skill's body (EC 12.5). The first of a name wins. `deny` under its
+ * name takes it away; nobody has to be asked for a text that came with the request.
+ */
+function skillTools(attachments: Attachments, permissions: PermissionMap): TurnTool[] {
   const tools = new Map<string, TurnTool>()
   for (const skill of [...attachments.invoked_skills, ...attachments.available_skills]) {
     const name = skillToolName(skill.name)
-    if (name === '' || name in CONTRACT_TOOLS || RESERVED_NAMES.has(name) || tools.has(name)) continue
+    if (name === '' || Object.hasOwn(CONTRACT_TOOLS, name) || RESERVED_NAMES.has(name) || tools.has(name))
+      continue
+    const denied = [name, skill.name].some((key) => toolMode(permissions, key, undefined, 'allow') === 'deny')
     tools.set(name, {
       name,
       description: firstLine(skill.content) || `Loads the skill ${skill.name}.`,
       parameters: object({}, []),
       executor: 'skill',
-      mode: 'allow',
+      mode: denied ? 'deny' : 'allow',
       changesFiles: false,
-      recordsDiff: false,
       skillBody: skill.content,
     })
   }

@@ -27,5 +27,18 @@ export type TranscriptMessage = {
   calls: TranscriptCall[]
 }
 
+/** Arguments that name files or folders, by the last word of their name: `path`, `file_path`, `sourceFiles`, `dir` … */
+const PATH_ARGUMENT = /(^|_)(paths?|files?|file_?names?|dirs?|directory|folder)$/
+/** Longer texts are contents, not names: no file system knows longer ones. */
+const MAX_PATH_CHARS = 4096
+
+/** The paths that a call names in its arguments, as the model wrote them (D11). */
+export function callPaths({ arguments: args }: Pick<TranscriptCall, 'arguments'>): string[] {
+  return Object.entries(args)
+    .filter(([name]) => PATH_ARGUMENT.test(name.replace(/(?<=[a-z])(?=[A-Z])/g, '_').toLowerCase()))
+    .flatMap(([, value]): unknown[] => (Array.isArray(value) ? value : [value]))
+    .filter((value): value is string => typeof value === 'string' && value.length <= MAX_PATH_CHARS)
+}
+
 /** A remembered fact. */
 export type MemoryFact = { scope: 'user' | 'session'; key?: string; content: string }

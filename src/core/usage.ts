@@ -29,13 +29,14 @@ function toWire(
   { inputTokens, outputTokens, cachedTokens, reasoningTokens, cost }: Sum,
   costField: 'actual_cost' | 'estimated_cost',
 ): Usage {
-  const known = inputTokens !== undefined || outputTokens !== undefined
   return {
     ...(inputTokens === undefined ? {} : { input_tokens: inputTokens }),
     ...(outputTokens === undefined ? {} : { output_tokens: outputTokens }),
     ...(cachedTokens ? { cached_tokens: cachedTokens } : {}),
     ...(reasoningTokens ? { reasoning_tokens: reasoningTokens } : {}),
-    ...(known ? { total_tokens: (inputTokens ?? 0) + (outputTokens ?? 0) } : {}),
+    ...(inputTokens === undefined || outputTokens === undefined
+      ? {}
+      : { total_tokens: inputTokens + outputTokens }),
     ...(cost === undefined ? {} : { [costField]: cost, currency: 'USD' }),
   }
 }

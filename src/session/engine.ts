@@ -9,13 +9,13 @@ import type { ProviderMap } from '../providers/provider.ts'
 import { newId } from '../storage/ids.ts'
 import {
   type Checkpoint,
+  isDrained,
   loadCheckpoint,
   type Outbox,
   saveCheckpoint,
 } from '../storage/session/checkpoint.ts'
 import { commitStep } from '../storage/session/commit.ts'
 import { type KeyRecord, saveKey } from '../storage/session/idempotency.ts'
-import { loadMessages } from '../storage/session/messages.ts'
 import { loadRunInput } from '../storage/session/run-input.ts'
 import { type SessionRow, saveSession } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
@@ -24,6 +24,8 @@ import { type LiveTurn, makeLiveTurn } from './live-turn.ts'
 import { OutboxPump } from './outbox-pump.ts'
 import { RING_FLUSH_MS, Ring } from './ring.ts'
 import { serveTurn } from './serve-turn.ts'
+import { TranscriptWindow } from './transcript-window.ts'
+import { D1_DEADLINE_MS } from './waiting.ts'
 
 /** History that takes part in a turn (D28). */
 export const MAX_HISTORY_MESSAGES = 1000
@@ -62,16 +64,19 @@ export class RunEngine {
   readonly pump: OutboxPump
   #checkpoint: Checkpoint
   #ring: Ring
+  readonly #transcript: TranscriptWindow
   #runInput: RunInput | null = null
   #live: LiveTurn | null = null
   #flushTimer: ReturnType<typeof setTimeout> | null = null
   #alarmAtMs: number | null = null
+  #abandoned = false
 
   constructor(deps: EngineDeps) {
     this.#deps = deps
     this.catalogue = new ModelCatalogue(deps.providers)
     this.#checkpoint = loadCheckpoint(deps.sql)
     this.#ring = new Ring(deps.sql, this.#checkpoint.counters.ringReserved)
+    this.#transcript = new TranscriptWindow(deps.sql)
     this.pump = new OutboxPump({
       sql: deps.sql,
       db: deps.db,
@@ -100,6 +105,7 @@ export class RunEngine {
       saveCheckpoint(this.#deps.sql, after)
     })
     this.#checkpoint = after
+    this.#armAlarm()
     return changed
   }
 
@@ -146,6 +152,7 @@ export class RunEngine {
       this.#ring = new Ring(sql, this.#checkpoint.counters.ringReserved)
       throw error
     }
+    this.#transcript.changed(this.#checkpoint.outbox.messagesFrom)
     if (runInput) this.#runInput = runInput
     else if (result.writes.some(({ w }) => w === 'injected_input')) this.#runInput = null
     this.#stopFlushTimer()
@@ -225,7 +232,7 @@ export class RunEngine {
       planning: state.planning,
       planApproved: state.planApproved,
       remoteDeclined: state.remoteDeclined,
-      transcript: loadMessages(this.#deps.sql, from, MAX_HISTORY_MESSAGES),
+      transcript: this.#transcript.read(from, MAX_HISTORY_MESSAGES),
       olderMessages: from - 1,
       memories: [],
     }
@@ -243,13 +250,16 @@ export class RunEngine {
     const active = this.#checkpoint.state?.active
     if (active && this.#live?.lease === active.lease)
       this.dispatch({ type: 'lease_renewed', lease: active.lease })
-    const { retryAtMs } = this.#checkpoint.outbox
-    if (retryAtMs !== null && retryAtMs <= Date.now()) await this.pump.flush()
+    const { state, outbox } = this.#checkpoint
+    // What a turn owes before its end goes with the rest of it.
+    const due = outbox.retryAtMs === null ? !state?.active : outbox.retryAtMs <= Date.now()
+    if (due) await this.pump.flush()
     this.#armAlarm()
   }
 
-  /** Cuts the turn that is being served without a trace: the session is going away. */
+  /** Cuts the turn that is being served without a trace: the session is going away, and the alarm is its deletion’s. */
   abandon(): void {
+    this.#abandoned = true
     this.#stopFlushTimer()
     this.#live?.abort.abort()
     this.#live?.channel.end({ k: 'superseded', traceId: this.#checkpoint.state?.traceId ?? '' })
@@ -286,14 +296,27 @@ export class RunEngine {
   }
 
   #armAlarm(): void {
-    const { state, outbox } = this.#checkpoint
+    if (this.#abandoned) return
+    const { state } = this.#checkpoint
     const at = nextAlarm({
       leaseHeartbeatAtMs: state?.active ? state.active.leaseUntilMs - 2 * LEASE_HEARTBEAT_MS : null,
-      outboxRetryAtMs: outbox.retryAtMs,
+      outboxRetryAtMs: this.#flushAtMs(),
     })
     if (at === this.#alarmAtMs) return
     this.#alarmAtMs = at
     this.#deps.setAlarm(at)
+  }
+
+  /**
+   * When the alarm has to send what D1 is owed. A flush follows each commit and takes the alarm back when it is through;
+   * the alarm is for the one that fails, or that a crash leaves nobody to start (D26).
+   */
+  #flushAtMs(): number | null {
+    const { state, outbox } = this.#checkpoint
+    if (isDrained(outbox)) return null
+    const nowMs = Date.now()
+    if (outbox.retryAtMs !== null && outbox.retryAtMs > nowMs) return outbox.retryAtMs
+    return state?.active ? null : (this.#alarmAtMs ?? nowMs + D1_DEADLINE_MS)
   }
 
   #requireState(): RunState {

@@ -8,11 +8,7 @@ import { loadMessages } from '../storage/session/messages.ts'
 import { loadSession } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import { loadTurns } from '../storage/session/turns.ts'
-
-/** An answer waits this long for the copy in D1, then leaves without it (design: outbox). */
-const ANSWER_WAIT_MS = 250
-/** A flush that takes longer counts as failed; if it arrives after all, the revisions make it harmless. */
-const FLUSH_DEADLINE_MS = 30_000
+import { ANSWER_WAIT_MS, atMost, D1_DEADLINE_MS, withDeadline } from './waiting.ts'
 
 type Batch = CopyBatch & { rev: number; messagesTo: number | null; turnsTo: number | null }
 
@@ -47,10 +43,10 @@ export class OutboxPump {
     const database = openDatabase(db)
     await drain<Batch>({
       next: () => nextBatch(sql, checkpoint()),
-      write: (batch) => withDeadline(writeCopy(database, batch), FLUSH_DEADLINE_MS),
+      write: (batch) => withDeadline(writeCopy(database, batch), D1_DEADLINE_MS),
       written: (batch) => saveOutbox(afterWrite(checkpoint(), batch)),
       stillWanted: () =>
-        withDeadline(sessionExists(database, loadSession(sql)?.sessionId ?? ''), FLUSH_DEADLINE_MS),
+        withDeadline(sessionExists(database, loadSession(sql)?.sessionId ?? ''), D1_DEADLINE_MS),
       discard: () => saveOutbox(EMPTY_OUTBOX),
       failed: (error) => {
         const { outbox } = checkpoint()
@@ -92,27 +88,5 @@ function afterWrite({ outbox, counters }: Checkpoint, batch: Batch): Outbox {
     session: false,
     messagesFrom: batch.messagesTo === null ? null : batch.messagesTo + 1,
     turnsFrom: !turnsSent ? outbox.turnsFrom : batch.turnsTo === null ? null : batch.turnsTo + 1,
-  }
-}
-
-/** Waits for the work, but no longer than this; the work goes on. */
-async function atMost(work: Promise<unknown>, ms: number): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | null = null
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms)
-  })
-  await Promise.race([work, limit])
-  clearTimeout(timer)
-}
-
-async function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | null = null
-  const limit = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('D1 did not answer in time')), ms)
-  })
-  try {
-    return await Promise.race([work, limit])
-  } finally {
-    clearTimeout(timer)
   }
 }

@@ -54,8 +54,9 @@ export async function previewTurn({
   if (!planned.ok) return planned
   const plan = planned.value
   const never = new AbortController().signal
+  const known = catalogue.view(access, Date.now())
   for (;;) {
-    const choice = chooseModel(plan.demands, catalogue.view(access, Date.now()))
+    const choice = chooseModel(plan.demands, known)
     if (choice.k === 'list') {
       await catalogue.list(choice.provider, choice.models, access, never)
       continue

@@ -37,11 +37,13 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
   const planned = planTurn(deps.view())
   if (!planned.ok) return fail(live, deps, planned.error)
   const plan = planned.value
+  // One view for the whole turn: what it learns of one provider may not grow old while it waits for the next.
+  const catalogue = deps.catalogue()
   const failed = new Set<ModelReference>()
   let failedCall: CallRecord | null = null
   let lastFailure: Failure | null = null
   for (;;) {
-    const choice: Choice = chooseModel(plan.demands, deps.catalogue(), failed)
+    const choice: Choice = chooseModel(plan.demands, catalogue, failed)
     if (choice.k === 'list') {
       await deps.list(choice.provider, choice.models, live.abort.signal)
       if (live.abort.signal.aborted) return

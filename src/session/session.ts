@@ -23,10 +23,12 @@ import type { Sql } from '../storage/session/sql.ts'
 import { loadTurn, loadTurns } from '../storage/session/turns.ts'
 import { endingAnswer, outcomeAnswer } from './answers.ts'
 import { MAX_HISTORY_MESSAGES, type RequestContext, RunEngine } from './engine.ts'
+import { refuseLongResults } from './long-results.ts'
 import { previewTurn } from './preview.ts'
 import type { NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
 import { makeSql } from './sql.ts'
 import { traceEvents } from './traces.ts'
+import { ANSWER_WAIT_MS, atMost, D1_DEADLINE_MS, withDeadline } from './waiting.ts'
 
 /** What the object needs of its deployment; providers are read from the text variables. */
 export type SessionEnv = { DB: D1Database }
@@ -138,8 +140,12 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     const { session, engine } = found.value
     engine.abandon()
     this.#sql.transaction(() => saveSession(this.#sql, { ...session, deletedAtMs: Date.now() }))
+    // Stored together with the mark: a crash from here on leaves somebody to finish.
+    this.ctx.waitUntil(this.ctx.storage.setAlarm(Date.now() + D1_DEADLINE_MS))
     await this.ctx.storage.sync()
-    await this.#finishDeletion(session)
+    const deletion = this.#finishDeletion(session)
+    this.ctx.waitUntil(deletion)
+    await atMost(deletion, ANSWER_WAIT_MS)
     return ok(true)
   }
 
@@ -161,12 +167,14 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
 
   async continueRun(caller: Caller, body: ContinueRequest, options: TurnOptions): Promise<TurnAnswer> {
     const access = await makeAccess(caller, this.#config.secrets)
-    return this.#admit(caller, options, access, null, (engine, request) =>
-      engine.dispatch(
+    return this.#admit(caller, options, access, null, (engine, request) => {
+      const tooLong = refuseLongResults(body)
+      if (tooLong) return { ok: false, failure: tooLong }
+      return engine.dispatch(
         { type: 'continuation_received', digest: options.digest, message: body, partial: engine.partial() },
         request,
-      ),
-    )
+      )
+    })
   }
 
   /** The current envelope, or the turn that is being served: as a state, or as its stream from any event on (D19). */
@@ -203,6 +211,9 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     const outcome = turnId === null ? null : (loadTurn(this.#sql, turnId)?.outcome ?? null)
     const envelope = outcome ?? { status: 'idle' as const, data: { trace_id: state?.traceId ?? '' } }
     if (!stream) return { kind: 'json', body: envelope }
+    const ended = turnId === null || resume !== null ? null : engine.liveTurn(turnId)
+    // Its own events rather than their replay, while they are held: an id then means one event only.
+    if (ended?.channel.holdsAfter(0)) return { kind: 'stream', stream: ended.channel.read(0) }
     return outcomeAnswer(turnId ?? 'idle', envelope, { stream: true, endOnly: resume !== null })
   }
 
@@ -328,7 +339,8 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
 
   async #finishDeletion({ userId, sessionId }: SessionRow): Promise<void> {
     try {
-      await deleteSession(openDatabase(this.env.DB), userId, sessionId)
+      const deletion = deleteSession(openDatabase(this.env.DB), userId, sessionId)
+      await withDeadline(deletion, D1_DEADLINE_MS)
     } catch (error) {
       this.#deleteFailures++
       console.warn(`deleting a session's copy failed: ${error instanceof Error ? error.name : 'error'}`)

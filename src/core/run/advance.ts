@@ -12,9 +12,9 @@ import { acquire, isResend, isServing, withTraces } from './begin.ts'
 import { idle } from './envelope.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { Partial, RunInputEvent } from './inputs.ts'
-import type { PendingWrite, RunPhase, RunState } from './state.ts'
+import { type Disclosure, isOver, type PendingWrite, type RunPhase, type RunState } from './state.ts'
 import type { Refusal, Step, StepContext } from './step.ts'
-import { recover, supersede } from './supersede.ts'
+import { givenUp, recover, supersede } from './supersede.ts'
 import type { Write } from './writes.ts'
 
 const refuse = (message: string, details?: Record<string, unknown>): Refusal => ({
@@ -30,8 +30,9 @@ export function advance(
   { digest, message, partial }: Extract<RunInputEvent, { type: 'continuation_received' }>,
   context: StepContext,
 ): Step | Refusal {
+  const serving = isServing(before, context.nowMs)
   const supersedes = message.type === 'inject' || message.type === 'break'
-  if (isServing(before, context.nowMs) && !supersedes) {
+  if (serving && !supersedes) {
     return {
       refused: failure(
         'run_in_flight',
@@ -39,7 +40,10 @@ export function advance(
       ),
     }
   }
-  const expired = before.active && !isServing(before, context.nowMs) ? recover(before) : null
+  // A lock whose lease ran out is no turn any more; a superseding message ends that turn itself, unless it repeats the
+  // request that the turn was started by.
+  const lapsed = before.active !== null && !serving
+  const expired = lapsed && (!supersedes || before.unsettled?.digest === digest) ? recover(before) : null
   const state = expired?.state ?? before
   const result = answer(state, digest, message, partial, context)
   if (expired === null || 'refused' in result) return result
@@ -86,10 +90,9 @@ const doesNotFit = (kind: ContinueKind, phase: RunPhase): Refusal =>
 
 /** `break`: always accepted; the run goes idle. */
 function stop(state: RunState, partial: Partial | null, context: StepContext): Step {
-  if (state.active === null && state.phase.k === 'Idle') {
-    const settled: RunState = { ...state, unsettled: null }
+  if (isOver(state) && state.phase.k === 'Idle') {
     const outcome = idle(state.traceId)
-    return { state: settled, writes: [], events: [], effects: [], reply: { by: 'outcome', outcome } }
+    return { state, writes: [], events: [], effects: [], reply: { by: 'outcome', outcome } }
   }
   const ended = supersede(state, partial, 'Cancelled by the user.', context)
   const turnId = state.active?.turnId ?? state.checkpointTurnId
@@ -103,7 +106,7 @@ function stop(state: RunState, partial: Partial | null, context: StepContext): S
       checkpointTurnId: null,
     },
     writes: ended.writes,
-    events: [...ended.events, { type: 'turn_cancelled', turnId: eventTurnId(state.runId) }],
+    events: [...ended.events, ...givenUp(state)],
     effects: ended.effects,
   }
   const traced = turnId === null ? next : withTraces(next, turnId, ended.payloads, context)
@@ -123,7 +126,7 @@ function inject(
     return serveNext({ ...state, active }, [], [], state.turn)
   }
   const ended = supersede(state, partial, 'Cancelled: the user gave new input.', context)
-  const fresh = state.active === null && state.phase.k === 'Idle'
+  const fresh = isOver(state)
   const runId = fresh ? context.newId() : state.runId
   const messageId = context.newId()
   const text = messages.map((message) => message.text).join('\n')
@@ -140,7 +143,13 @@ function inject(
     promptTraced: false,
     checkpointTurnId: null,
     ...(fresh
-      ? { driverEpoch: state.driverEpoch + 1, planApproved: false, remoteDeclined: false, disclosed: [] }
+      ? {
+          driverEpoch: state.driverEpoch + 1,
+          planApproved: false,
+          remoteDeclined: false,
+          disclosed: [],
+          costAccepted: false,
+        }
       : {}),
   }
   const prompt = boundText(text)
@@ -186,7 +195,10 @@ function serveNext(
   }
 }
 
-/** `tool_results`: every outstanding call exactly once (EC 12.4). The phase stays until the next checkpoint. */
+/**
+ * `tool_results`: every outstanding call exactly once (EC 12.4). A result that has been accepted stays as it is: what
+ * repeats it after a crash is accepted and ignored (D05). The phase stays until the next checkpoint.
+ */
 function toolResults(
   state: RunState,
   digest: string,
@@ -210,19 +222,19 @@ function toolResults(
       })
     }
   }
-  const missing = phase.calls.filter(({ callId }) => !answered.has(callId)).map(({ callId }) => callId)
+  const open = new Map(phase.calls.filter(({ settled }) => !settled).map((call) => [call.callId, call]))
+  const missing = [...open.keys()].filter((callId) => !answered.has(callId))
   if (missing.length > 0) return refuse('every outstanding call needs a result', { missing })
   const unsealed = missingSeals(phase.pending, encrypted)
   if (unsealed.length > 0) return refuse('content is still unsealed', { missing: unsealed })
-  const resend = isResend(state, digest)
   const active = acquire(context)
   const writes: Write[] = sealedWrites(phase.pending, encrypted)
   const events: RunEvent[] = []
   const payloads: Payload[] = []
   for (const { call_id: callId, content, is_error: isError, decision } of results) {
-    const name = phase.calls.find((call) => call.callId === callId)?.toolName ?? ''
+    const name = open.get(callId)?.toolName
+    if (name === undefined) continue
     writes.push({ w: 'settle_call', callId, isError, content })
-    if (resend) continue
     events.push({ type: 'tool_finished', id: callId, name, success: !isError, content: boundText(content) })
     payloads.push({ type: 'tool_call', tool_name: name, status: isError ? 'failed' : 'completed' })
     if (!decision) continue
@@ -236,11 +248,15 @@ function toolResults(
     unsettled: { digest, kind: 'tool_results' },
     unattendedRounds: 0,
   }
-  const turn = resend ? state.turn : state.turn + 1
+  // Results that were all known already are those of the turn that a crash cut off: it is served again.
+  const turn = open.size === 0 ? state.turn : state.turn + 1
   return withTraces(serveNext(next, writes, events, turn), active.turnId, payloads, context)
 }
 
-/** `approval_decisions`: the entry that names the pending approval counts, others are ignored (EC 13). */
+/**
+ * `approval_decisions`: the entry that names the pending approval counts, others are ignored (EC 13). The first decision
+ * stands: what comes after a crash goes on with it, whatever it says (D05).
+ */
 function decide(
   state: RunState,
   digest: string,
@@ -254,21 +270,23 @@ function decide(
   if (!entry) return refuse('no decision names the pending approval', { approval_id: phase.approvalId })
   const unsealed = missingSeals(phase.pending, encrypted)
   if (unsealed.length > 0) return refuse('content is still unsealed', { missing: unsealed })
-  const { decision } = entry
+  const settled = phase.decided !== null
+  const decision = phase.decided ?? entry.decision
   const reason = entry.reason ?? undefined
-  const resend = isResend(state, digest)
   const target =
     phase.planId === undefined
       ? ({ targetType: 'gate', targetId: phase.approvalId } as const)
       : ({ targetType: 'plan', targetId: phase.planId } as const)
   const withReason = reason === undefined ? {} : { reason }
   const writes: Write[] = sealedWrites(phase.pending, encrypted)
-  if (!resend) writes.push({ w: 'approval', id: context.newId(), ...target, decision, ...withReason })
-  if (phase.planId !== undefined) writes.push({ w: 'plan_status', id: phase.planId, status: decision })
-  const events: RunEvent[] = resend
+  if (!settled) {
+    writes.push({ w: 'approval', id: context.newId(), ...target, decision, ...withReason })
+    if (phase.planId !== undefined) writes.push({ w: 'plan_status', id: phase.planId, status: decision })
+  }
+  const events: RunEvent[] = settled
     ? []
     : [{ type: 'approval_resolved', approvalId: phase.approvalId, decision }]
-  const payloads: Payload[] = resend
+  const payloads: Payload[] = settled
     ? []
     : [
         {
@@ -295,25 +313,31 @@ function decide(
   const approved = decision === 'approved'
   const next: RunState = {
     ...state,
+    phase: { ...phase, decided: decision },
     active,
     unsettled: { digest, kind: 'approval_decisions' },
     ...(phase.kind === 'plan' ? { planning: false, planApproved: true } : {}),
     ...(phase.kind === 'cost_limit' ? { costAccepted: true } : {}),
-    ...(phase.kind === 'remote_disclosure'
-      ? approved
-        ? {
-            disclosed:
-              phase.provider === undefined ? state.disclosed : unique([...state.disclosed, phase.provider]),
-          }
-        : { remoteDeclined: true }
-      : {}),
+    ...(phase.disclosure === undefined
+      ? {}
+      : approved
+        ? { disclosed: withDisclosure(state.disclosed, phase.disclosure) }
+        : { remoteDeclined: true }),
   }
   // A gate stands before the call of the turn that raised it; an approved plan is the end of one.
-  const turn = phase.kind === 'plan' && !resend ? state.turn + 1 : state.turn
+  const turn = phase.kind === 'plan' && !settled ? state.turn + 1 : state.turn
   return withTraces(serveNext(next, writes, events, turn), active.turnId, payloads, context)
 }
 
-const unique = (items: string[]): string[] => [...new Set(items)]
+/** Adds to what one model may see; what others may see is their own. */
+function withDisclosure(known: readonly Disclosure[], { provider, model, paths }: Disclosure): Disclosure[] {
+  const same = (one: Disclosure) => one.provider === provider && one.model === model
+  const before = known.find(same)?.paths ?? []
+  return [
+    ...known.filter((one) => !same(one)),
+    { provider, model, paths: [...new Set([...before, ...paths])] },
+  ]
+}
 
 /** `decrypted`: every record that was asked for (EC 17.3). The plaintext goes to the turn and nowhere else. */
 function decrypted(

@@ -3,7 +3,7 @@ import { boundText, eventTurnId } from './events.ts'
 import type { RunInputEvent } from './inputs.ts'
 import { LEASE_MS, type RunState, type Serving } from './state.ts'
 import type { Refusal, Step, StepContext } from './step.ts'
-import { recover, supersede } from './supersede.ts'
+import { givenUp, recover, supersede } from './supersede.ts'
 import { traceEntries, traceIdOf } from './trace.ts'
 import type { TracePayload, Write } from './writes.ts'
 
@@ -84,6 +84,7 @@ export function beginRun(
       events: [
         ...(expired?.events ?? []),
         ...(given?.events ?? []),
+        ...(previous ? givenUp(previous) : []),
         { type: 'turn_started', turnId: eventTurnId(runId), messageId, prompt: boundText(input.text) },
       ],
       effects: [

@@ -1,6 +1,6 @@
 import type { ContinueKind } from '../../protocol/execution/continue.ts'
 import { type Failure, toErrorBody } from '../../protocol/execution/errors.ts'
-import type { PlainMap } from '../../protocol/execution/sealed.ts'
+import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
 import type { PendingApproval, ToolRequest, TurnResponse } from '../../protocol/execution/turn.ts'
 import type { Usage } from '../../protocol/execution/usage.ts'
 import type { TurnReport } from './inputs.ts'
@@ -64,6 +64,16 @@ export const awaitingApproval = (
   status: 'awaiting_approval',
   data: { approval, ...sealing(toEncrypt), trace_id: traceId },
   allowed_continuations: NEXT.awaiting_approval,
+})
+
+export const awaitingDecrypt = (
+  toDecrypt: SealedMap,
+  toEncrypt: PlainMap | null,
+  traceId: string,
+): TurnResponse => ({
+  status: 'awaiting_decrypt',
+  data: { to_decrypt: toDecrypt, ...sealing(toEncrypt), trace_id: traceId },
+  allowed_continuations: NEXT.awaiting_decrypt,
 })
 
 export const idle = (traceId: string): TurnResponse => ({ status: 'idle', data: { trace_id: traceId } })

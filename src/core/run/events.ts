@@ -8,8 +8,10 @@ export type BoundedText = { text: string; truncated: boolean; totalChars: number
 export const EVENT_TEXT_CHARS = 4096
 
 export function boundText(text: string): BoundedText {
+  // A pair of surrogates is not cut in two: half of one is no text that every reader accepts.
+  const inPair = (text.codePointAt(EVENT_TEXT_CHARS - 1) ?? 0) > 0xffff
   return {
-    text: text.slice(0, EVENT_TEXT_CHARS),
+    text: text.slice(0, inPair ? EVENT_TEXT_CHARS - 1 : EVENT_TEXT_CHARS),
     truncated: text.length > EVENT_TEXT_CHARS,
     totalChars: text.length,
   }

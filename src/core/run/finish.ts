@@ -2,10 +2,10 @@ import { failure } from '../../protocol/execution/errors.ts'
 import type { ContentRef } from '../../protocol/execution/ids.ts'
 import type { PlainMap } from '../../protocol/execution/sealed.ts'
 import type { Payload } from '../../protocol/execution/trace.ts'
-import type { ToolRequest } from '../../protocol/execution/turn.ts'
+import type { ToolRequest, TurnResponse } from '../../protocol/execution/turn.ts'
 import type { MediatedCall } from '../mediate.ts'
 import { withTraces } from './begin.ts'
-import { awaitingApproval, awaitingTool, completed, failed } from './envelope.ts'
+import { awaitingApproval, awaitingDecrypt, awaitingTool, completed, failed } from './envelope.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { RunInputEvent, TurnReport } from './inputs.ts'
 import type { LastRoute, RunState, Serving, ToolWait } from './state.ts'
@@ -57,7 +57,8 @@ export function resolved(
       k: 'AwaitingApproval',
       approvalId,
       kind: gate.kind,
-      provider: gate.provider,
+      ...(gate.kind === 'remote_disclosure' ? { disclosure: gate.disclosure } : {}),
+      decided: null,
       pending: [],
       resume: 'Invoke',
     },
@@ -67,7 +68,8 @@ export function resolved(
   }
   const events: RunEvent[] = [{ type: 'approval_requested', approvalId, kind: gate.kind }]
   const traced = withTraces({ state: paused, writes: before, events, effects: [] }, turnId, told, context)
-  const approval = { approval_id: approvalId, kind: gate.kind, detail: gate.detail }
+  const detail = gate.kind === 'remote_disclosure' ? { ...gate.disclosure } : gate.detail
+  const approval = { approval_id: approvalId, kind: gate.kind, detail }
   return close(traced, turnId, 'done', awaitingApproval(approval, null, traced.state.traceId))
 }
 
@@ -75,21 +77,22 @@ export function resolved(
 export function pauseForDecryption(
   state: RunState,
   { turnId }: Serving,
-  { records, toEncrypt }: Input<'decryption_needed'>,
+  { toDecrypt, toEncrypt }: Input<'decryption_needed'>,
 ): Step {
-  const pending = pendingOf(toEncrypt)
-  return {
-    state: {
-      ...state,
-      phase: { k: 'AwaitingDecrypt', records, pending, resume: 'BuildPrompt' },
-      active: null,
-      unsettled: null,
-      checkpointTurnId: turnId,
+  const paused: RunState = {
+    ...state,
+    phase: {
+      k: 'AwaitingDecrypt',
+      records: Object.keys(toDecrypt),
+      pending: pendingOf(toEncrypt),
+      resume: 'BuildPrompt',
     },
-    writes: [{ w: 'close_turn', turnId, status: 'done', outcome: null }],
-    events: [],
-    effects: [],
+    active: null,
+    unsettled: null,
+    checkpointTurnId: turnId,
   }
+  const outcome = awaitingDecrypt(toDecrypt, toEncrypt, state.traceId)
+  return close({ state: paused, writes: [], events: [], effects: [] }, turnId, 'done', outcome)
 }
 
 const pendingOf = (toEncrypt: PlainMap | null): { ref: ContentRef }[] =>
@@ -252,7 +255,15 @@ function planMade(
   const pending = pendingOf(toEncrypt)
   const next: RunState = {
     ...state,
-    phase: { k: 'AwaitingApproval', approvalId, kind: 'plan', planId, pending, resume: 'NextTurn' },
+    phase: {
+      k: 'AwaitingApproval',
+      approvalId,
+      kind: 'plan',
+      planId,
+      decided: null,
+      pending,
+      resume: 'NextTurn',
+    },
     active: null,
     unsettled: null,
     unattendedRounds: 0,
@@ -301,7 +312,7 @@ export function finishFailure(
 function ended(
   state: RunState,
   turnId: string,
-  outcome: ReturnType<typeof failed>,
+  outcome: TurnResponse,
   writes: Write[],
   events: RunEvent[],
   payloads: Payload[],
@@ -318,7 +329,7 @@ function ended(
   }
   const finished: RunEvent = { type: 'turn_finished', turnId: eventTurnId(state.runId), outcome: 'failed' }
   const traced = withTraces(
-    { state: next, writes: writes, events: [...events, finished], effects: [] },
+    { state: next, writes, events: [...events, finished], effects: [] },
     turnId,
     payloads,
     context,
@@ -326,12 +337,7 @@ function ended(
   return close(traced, turnId, 'failed', outcome)
 }
 
-function close(
-  result: Step,
-  turnId: string,
-  status: 'done' | 'failed',
-  outcome: ReturnType<typeof failed>,
-): Step {
+function close(result: Step, turnId: string, status: 'done' | 'failed', outcome: TurnResponse): Step {
   return {
     ...result,
     writes: [...result.writes, { w: 'close_turn', turnId, status, outcome }],

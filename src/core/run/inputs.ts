@@ -1,23 +1,21 @@
 import type { ContinueRequest } from '../../protocol/execution/continue.ts'
 import type { Failure } from '../../protocol/execution/errors.ts'
-import type { ContentRef, Provider } from '../../protocol/execution/ids.ts'
+import type { Provider } from '../../protocol/execution/ids.ts'
 import type { TaskIntent } from '../../protocol/execution/policy.ts'
-import type { PlainMap } from '../../protocol/execution/sealed.ts'
+import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
 import type { Classification, ContextOutcome, RoutingDecision } from '../../protocol/execution/turn.ts'
 import type { Usage } from '../../protocol/execution/usage.ts'
 import type { MediatedCall } from '../mediate.ts'
-import type { Driver } from './state.ts'
+import type { Disclosure, Driver } from './state.ts'
 import type { CallRecord, TracePayload } from './writes.ts'
 
 /** What a turn was decided to be, as reports show it. */
 export type TurnReport = { classification: Classification; routing: RoutingDecision; context: ContextOutcome }
 
 /** A decision that has to be asked for before the model may be invoked (EC 13). */
-export type Gate = {
-  kind: 'remote_disclosure' | 'cost_limit'
-  provider: Provider
-  detail: Record<string, unknown>
-}
+export type Gate =
+  | { kind: 'remote_disclosure'; disclosure: Disclosure }
+  | { kind: 'cost_limit'; detail: Record<string, unknown> }
 
 /** What a model had said when it was cut off. */
 export type Partial = { text: string; provider: Provider; model: string; call: CallRecord }
@@ -53,7 +51,7 @@ export type RunInputEvent =
       failedCall: CallRecord | null
     }
   /** Sealed content has to be opened by the client before the prompt can be built (EC 17.3). */
-  | { type: 'decryption_needed'; lease: string; records: ContentRef[]; toEncrypt: PlainMap }
+  | { type: 'decryption_needed'; lease: string; toDecrypt: SealedMap; toEncrypt: PlainMap | null }
   | {
       type: 'model_responded'
       lease: string

@@ -1,3 +1,4 @@
+import type { ApprovalDecision } from '../../protocol/execution/continue.ts'
 import type { ContentRef, Provider } from '../../protocol/execution/ids.ts'
 import type { TaskIntent } from '../../protocol/execution/policy.ts'
 import type { ApprovalKind, ToolApproval } from '../../protocol/execution/turn.ts'
@@ -18,6 +19,9 @@ export type ToolWait = {
 /** Content that a sealed session keeps only once its ciphertext has come back (EC 5.1). */
 export type PendingWrite = { ref: ContentRef }
 
+/** What was shown to the user before a remote model may see it (EC 13). */
+export type Disclosure = { provider: Provider; model: string; paths: string[] }
+
 /** The durable checkpoint of a run (EC 5.1). Each phase carries only its own fields. */
 export type RunPhase =
   | { k: 'Idle' }
@@ -29,8 +33,10 @@ export type RunPhase =
       kind: ApprovalKind
       /** The plan that a `plan` approval is about. */
       planId?: string
-      /** The provider that a disclosure approval is about. */
-      provider?: Provider
+      /** What a disclosure approval is about. */
+      disclosure?: Disclosure
+      /** The decision has been accepted; the turn that it started has not reached a checkpoint yet. */
+      decided: ApprovalDecision | null
       pending: PendingWrite[]
       resume: 'Invoke' | 'NextTurn'
     }
@@ -63,8 +69,8 @@ export type RunState = {
   planning: boolean
   planApproved: boolean
   remoteDeclined: boolean
-  /** Remote providers to which disclosure was approved in this run (EC 13). */
-  disclosed: Provider[]
+  /** What may be shown to which remote model in this run without asking again, one entry per model (EC 13). */
+  disclosed: Disclosure[]
   costAccepted: boolean
   /** Model calls in a row that were answered by the router alone. */
   unattendedRounds: number
@@ -76,6 +82,13 @@ export type RunState = {
   /** The turn whose outcome is the run's current envelope; null until the run reaches its first checkpoint. */
   checkpointTurnId: string | null
 }
+
+/**
+ * The run has come to its end: nothing is being served, nothing was cut off by a crash, and no answer is waited for but
+ * the ciphertext of what has been told already. What comes next is another run.
+ */
+export const isOver = ({ active, unsettled, phase }: RunState): boolean =>
+  active === null && unsettled === null && (phase.k === 'Idle' || phase.k === 'AwaitingEncrypt')
 
 /** How long a lock holds without being renewed (D21). */
 export const LEASE_MS = 90_000

@@ -1,7 +1,7 @@
 import type { Payload } from '../../protocol/execution/trace.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { Partial } from './inputs.ts'
-import type { RunState, ToolWait } from './state.ts'
+import { isOver, type RunState, type ToolWait } from './state.ts'
 import type { Effect, Step, StepContext } from './step.ts'
 import type { Write } from './writes.ts'
 
@@ -10,7 +10,7 @@ export type Superseded = { writes: Write[]; events: RunEvent[]; effects: Effect[
 
 /**
  * Ends what is going on: the turn that is being served is cut and its partial kept as interrupted; calls that wait
- * get a cancellation as their result; a plan that waits is rejected. The caller sets the next phase.
+ * get a cancellation as their result; a decision that waits is rejected. What the run is left as, the caller says.
  */
 export function supersede(
   state: RunState,
@@ -49,13 +49,17 @@ export function supersede(
     result.events.push(...cancelled.events)
     result.payloads.push(...cancelled.payloads)
   }
-  if (phase.k === 'AwaitingApproval') {
+  if (phase.k === 'AwaitingApproval' && phase.decided === null) {
     if (phase.planId !== undefined)
       result.writes.push({ w: 'plan_status', id: phase.planId, status: 'rejected' })
     result.events.push({ type: 'approval_resolved', approvalId: phase.approvalId, decision: 'rejected' })
   }
   return result
 }
+
+/** What tells that a run is given up; nothing for one that came to its end by itself. */
+export const givenUp = (state: RunState): RunEvent[] =>
+  isOver(state) ? [] : [{ type: 'turn_cancelled', turnId: eventTurnId(state.runId) }]
 
 function cancelCalls(calls: ToolWait[], note: string): Omit<Superseded, 'effects'> {
   return {

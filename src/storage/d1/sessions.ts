@@ -58,21 +58,23 @@ export async function insertSession(
   )
 }
 
-/** What was made under a create key, if its session still exists. */
+/** What was made under a create key. The session may have been changed or deleted since. */
 export async function findCreated(
   db: Database,
   userId: string,
   key: string,
-): Promise<{ digest: string; session: ListedSession } | null> {
+): Promise<{ digest: string; sessionId: string; createdAtMs: number } | null> {
   const rows = await orFault(
     db
-      .select({ digest: createKeys.digest, session: sessions })
+      .select({
+        digest: createKeys.digest,
+        sessionId: createKeys.sessionId,
+        createdAtMs: createKeys.createdAt,
+      })
       .from(createKeys)
-      .innerJoin(sessions, and(eq(sessions.id, createKeys.sessionId), eq(sessions.userId, createKeys.userId)))
       .where(and(eq(createKeys.userId, userId), eq(createKeys.key, key))),
   )
-  const row = rows[0]
-  return row ? { digest: row.digest, session: toListed(row.session) } : null
+  return rows[0] ?? null
 }
 
 export type ListFilter = { scope?: string; title?: string; limit: number; after?: string }

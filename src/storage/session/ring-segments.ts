@@ -1,3 +1,4 @@
+import { byteLength } from '../limits.ts'
 import { numberOf, type Sql, textOf } from './sql.ts'
 
 /** A row of the ring is not appended to beyond this size; rows are evicted whole (D33). */
@@ -25,13 +26,14 @@ export function appendToRing(sql: Sql, lines: readonly RingLine[]): void {
   const last = lines.at(-1)
   if (!first || !last) return
   const body = lines.map(({ line }) => `${line}\n`).join('')
+  const bytes = byteLength(body)
   const newest = sql.rows('SELECT first_seq, bytes FROM ring_segments ORDER BY first_seq DESC LIMIT 1')[0]
-  if (newest && numberOf(newest, 'bytes') + body.length <= MAX_SEGMENT_BYTES) {
+  if (newest && numberOf(newest, 'bytes') + bytes <= MAX_SEGMENT_BYTES) {
     sql.rows(
       'UPDATE ring_segments SET body = body || ?, last_seq = ?, bytes = bytes + ? WHERE first_seq = ?',
       body,
       last.seq,
-      body.length,
+      bytes,
       numberOf(newest, 'first_seq'),
     )
     return
@@ -40,7 +42,7 @@ export function appendToRing(sql: Sql, lines: readonly RingLine[]): void {
     'INSERT INTO ring_segments (first_seq, last_seq, bytes, body) VALUES (?, ?, ?, ?)',
     first.seq,
     last.seq,
-    body.length,
+    bytes,
     body,
   )
   evict(sql)

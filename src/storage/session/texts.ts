@@ -10,7 +10,11 @@ const MARK = '\u0001chunks:'
 /** Returns what to put in the column: the text, or a mark when it went into chunk rows under `ref`. */
 export function storeText(sql: Sql, ref: string, text: string): string {
   const inline = text.length <= CHUNK_UNITS || byteLength(text) <= MAX_INLINE_BYTES
-  if (inline && !text.startsWith(MARK)) return text
+  if (inline && !text.startsWith(MARK)) {
+    // Of a longer text that stood here before nothing may stay behind.
+    sql.rows('DELETE FROM chunks WHERE ref = ?', ref)
+    return text
+  }
   let n = 0
   for (let start = 0; start < text.length; n++) {
     let end = Math.min(start + CHUNK_UNITS, text.length)

@@ -19,6 +19,8 @@ const NO_SESSION = '00000000-0000-0000-0000-000000000000'
  * D1, and the token's row is read each time, so signing out holds at once (D25, D30).
  */
 export const identify = createMiddleware<AppEnv>(async (c, next) => {
+  // Groups of routes under one path each ask for it, and one reading is enough.
+  if (c.get('identity') !== undefined) return next()
   const identity = await readIdentity(c.env, c.req.header('Authorization'), c.req.param('session_id'))
   if ('code' in identity) return failed(c, identity)
   c.set('identity', identity)

@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { failure } from '../../protocol/execution/errors.ts'
+import { type Failure, failure } from '../../protocol/execution/errors.ts'
 import { parseSessionId } from '../../protocol/execution/ids.ts'
 import {
   CreateSessionRequest,
@@ -14,7 +14,8 @@ import type { TraceResponse } from '../../protocol/execution/trace.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
 import { findCreated, insertSession, listSessions, MAX_LISTED_SESSIONS } from '../../storage/d1/sessions.ts'
 import { newId } from '../../storage/ids.ts'
-import { toSummary } from '../../storage/session/session-row.ts'
+import { byteLength, MAX_INLINE_BYTES } from '../../storage/limits.ts'
+import { type SessionRow, toSummary } from '../../storage/session/session-row.ts'
 import { readBody } from '../body.ts'
 import type { AppEnv } from '../context.ts'
 import { sessionStub } from '../env.ts'
@@ -40,23 +41,15 @@ sessions.post('/', async (c) => {
   const { userId } = c.var.identity
   const db = openDatabase(c.env.DB)
   const { digest, value } = body.value
-  if (key.value !== null) {
-    const known = await findCreated(db, userId, key.value)
-    if (known && known.digest !== digest) {
-      return failed(c, failure('invalid_request', 'this idempotency key was used with another request'))
-    }
-    if (known) return c.json({ session: toSummary(known.session) } satisfies CreateSessionResponse, 201)
-  }
-  const sessionId = newId()
-  const stub = sessionStub(c.env, sessionId)
+  const tooLong = refuseLongTexts(value)
+  if (tooLong) return failed(c, tooLong)
+  const { title } = value
   const scope = value.scope ?? null
   const keyId = value.key_id ?? null
-  const session = await stub.create({ sessionId, userId, title: value.title, scope, keyId })
-  const createdAtMs = Date.parse(session.created_at)
-  const row = {
+  const rowOf = (sessionId: string, createdAtMs: number): SessionRow => ({
     sessionId,
     userId,
-    title: value.title,
+    title,
     scope,
     keyId,
     createdAtMs,
@@ -64,14 +57,30 @@ sessions.post('/', async (c) => {
     archivedAtMs: null,
     deletedAtMs: null,
     rev: 0,
+  })
+  /** What the key has done already: told as it was then, whatever became of the session (U14). */
+  const replay = async (): Promise<Response | null> => {
+    const known = key.value === null ? null : await findCreated(db, userId, key.value)
+    if (known === null) return null
+    if (known.digest !== digest) {
+      return failed(c, failure('invalid_request', 'this idempotency key was used with another request'))
+    }
+    const session = toSummary(rowOf(known.sessionId, known.createdAtMs))
+    return c.json({ session } satisfies CreateSessionResponse, 201)
   }
+  const replayed = await replay()
+  if (replayed) return replayed
+  const sessionId = newId()
+  const stub = sessionStub(c.env, sessionId)
+  const session = await stub.create({ sessionId, userId, title, scope, keyId })
+  const row = rowOf(sessionId, Date.parse(session.created_at))
   try {
     await insertSession(db, row, key.value === null ? null : { key: key.value, digest })
   } catch (error) {
     // Without its row in D1 nobody could find the session: it must not stay behind.
     await stub.remove(userId)
-    const raced = key.value === null ? null : await findCreated(db, userId, key.value)
-    if (raced?.digest === digest) return c.json({ session: toSummary(raced.session) }, 201)
+    const raced = await replay()
+    if (raced) return raced
     throw error
   }
   return c.json({ session } satisfies CreateSessionResponse, 201)
@@ -102,7 +111,7 @@ sessions.get('/:session_id', ownSession, async (c) => {
 sessions.put('/:session_id', async (c) => {
   const body = await readBody(c, UpdateSessionRequest)
   if (!body.ok) return failed(c, body.error)
-  const refused = checkSession(c)
+  const refused = checkSession(c) ?? refuseLongTexts(body.value.value)
   if (refused) return failed(c, refused)
   const updated = await sessionStub(c.env, c.var.sessionId).update(c.var.identity.userId, body.value.value)
   return updated.ok
@@ -129,3 +138,15 @@ sessions.get('/:session_id/usage', ownSession, async (c) => {
   const usage = await sessionStub(c.env, c.var.sessionId).usage(c.var.identity.userId)
   return usage.ok ? c.json(usage.value) : failed(c, usage.error)
 })
+
+/** Title, scope and key id stand in their row as they are, never in pieces (D27). */
+function refuseLongTexts(
+  texts: { [name in 'title' | 'scope' | 'key_id']?: string | null | undefined },
+): Failure | null {
+  for (const name of ['title', 'scope', 'key_id'] as const) {
+    if (byteLength(texts[name] ?? '') <= MAX_INLINE_BYTES) continue
+    const details = { field: name, max_bytes: MAX_INLINE_BYTES }
+    return failure('invalid_request', `\`${name}\` is longer than ${MAX_INLINE_BYTES} bytes`, details)
+  }
+  return null
+}

@@ -1,4 +1,4 @@
-import { createServer, type AddressInfo } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 
 /** A port of the loopback interface that was free a moment ago. */
 export function freePort(): Promise<number> {

@@ -1,4 +1,10 @@
-import { type ChatRequest, lastOf, type Reply, type ScriptedOllama, startScriptedOllama } from './scripted-ollama.ts'
+import {
+  type ChatRequest,
+  lastOf,
+  type Reply,
+  type ScriptedOllama,
+  startScriptedOllama,
+} from './scripted-ollama.ts'
 
 /** One turn of a script: what the model says, or how it finds it in what it was asked. */
 export type Line = Reply | ((request: ChatRequest) => Reply)

@@ -1,4 +1,4 @@
-import { type ClientRequest, type IncomingHttpHeaders, request as httpRequest } from 'node:http'
+import { type ClientRequest, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { TurnEvent } from '../../../src/protocol/execution/stream.ts'
 
 /** The bytes of an answer as they come, with nothing of a client library in between. */
@@ -54,7 +54,8 @@ function readAnswer(outgoing: ClientRequest): Promise<RawAnswer> {
         new Promise<string>((resolveText, rejectText) => {
           const look = () => {
             if (done()) resolveText(text)
-            else if (ending) rejectText(new Error(`the answer ended before its time: ${JSON.stringify(text)}`))
+            else if (ending)
+              rejectText(new Error(`the answer ended before its time: ${JSON.stringify(text)}`))
             else return
             watchers.delete(look)
           }

@@ -16,18 +16,18 @@ const SHORT_WAITS: Backoff = { firstMs: 100, maxMs: 200, attempts: 200, openAtte
 
 export async function makeAccount(url: string): Promise<RouterAccount> {
   const client = new SwitchyardClient({ baseUrl: url, backoff: SHORT_WAITS })
-  const { api_key: apiKey } = valueOf(await client.bootstrap())
-  const { token } = valueOf(await client.signIn(apiKey))
+  const { api_key: apiKey } = must(await client.bootstrap())
+  const { token } = must(await client.signIn(apiKey))
   return {
     client,
     apiKey,
     headers: { Authorization: `Bearer ${token}` },
-    newSession: async (title = 'a session') => valueOf(await client.sessions.create({ title })).id,
+    newSession: async (title = 'a session') => must(await client.sessions.create({ title })).id,
   }
 }
 
 /** The value of what must have succeeded. */
-export function valueOf<T>(result: Result<T, unknown>): T {
+export function must<T>(result: Result<T, unknown>): T {
   if (!result.ok) throw new Error(`this should have succeeded: ${JSON.stringify(result.error)}`)
   return result.value
 }

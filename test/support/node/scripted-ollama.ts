@@ -18,7 +18,7 @@ export type Reply = {
   /** Called after the pieces; the answer goes on when it resolves. */
   hold?: () => Promise<void>
   /** Pieces after the pause. */
-  then?: string[]
+  after?: string[]
   calls?: { name: string; arguments: object }[]
   /** The connection breaks instead of the answer's end. */
   breaks?: boolean
@@ -86,7 +86,7 @@ export async function startScriptedOllama(
     for (const content of said.pieces ?? []) send({ content })
     if (said.hold) await said.hold()
     if (response.destroyed) return
-    for (const content of said.then ?? []) send({ content })
+    for (const content of said.after ?? []) send({ content })
     if (said.breaks) {
       done = true
       return response.destroy()

@@ -23,7 +23,9 @@ export function readStored(persistTo: string): Map<string, StoredSession> {
       return {
         id,
         messages: rows('SELECT seq, id, run_id, role, content, interrupted FROM messages ORDER BY seq'),
-        calls: rows('SELECT id, name, status, result, is_error FROM tool_calls ORDER BY message_seq, ordinal'),
+        calls: rows(
+          'SELECT id, name, status, result, is_error FROM tool_calls ORDER BY message_seq, ordinal',
+        ),
         turns: rows('SELECT seq, turn_id AS id, run_id, turn, status, calls FROM turns ORDER BY seq'),
       }
     })
@@ -59,7 +61,12 @@ type Rows = (query: string, ...values: string[]) => StoredRow[]
 function read<T>(file: string, work: (rows: Rows) => T): T {
   const database = new DatabaseSync(file)
   try {
-    return work((query, ...values) => database.prepare(query).all(...values).map((row) => ({ ...row })))
+    return work((query, ...values) =>
+      database
+        .prepare(query)
+        .all(...values)
+        .map((row) => ({ ...row })),
+    )
   } finally {
     database.close()
   }

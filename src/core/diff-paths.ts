@@ -1,0 +1,95 @@
+/**
+ * Which files a diff is about. Routing asks for the names that the files have now; privacy asks for every name under
+ * which the diff may show content.
+ */
+
+const HEADER = 'diff --git '
+/** Lines that name one file and nothing else, by how they begin. */
+const NAMING_LINES = [
+  'diff --cc ',
+  'diff --combined ',
+  'rename from ',
+  'rename to ',
+  'copy from ',
+  'copy to ',
+]
+
+/** The new-side paths: what follows the first ` b/` on each `diff --git` line (EC 8.1). */
+export function diffPaths(diff: string): string[] {
+  const paths: string[] = []
+  for (const line of diff.split('\n')) {
+    if (!line.startsWith(HEADER)) continue
+    const quoted = line.indexOf(' "b/')
+    const plain = line.indexOf(' b/')
+    if (quoted >= 0) paths.push(withoutSide(unquote(line.slice(quoted + 1).trimEnd())))
+    else if (plain >= 0) paths.push(line.slice(plain + 3).trimEnd())
+  }
+  return paths
+}
+
+/**
+ * Every path that the diff may show content of: both sides, old names, and what stands there without `a/` and `b/`. Where
+ * a line can be read in two ways, both readings are given. Null when nothing says which files it shows.
+ */
+export function shownPaths(diff: string): string[] | null {
+  const paths: string[] = []
+  for (const line of diff.split('\n').map((text) => text.trimEnd())) {
+    if (line.startsWith(HEADER)) paths.push(...headerPaths(line.slice(HEADER.length)))
+    else if (line.startsWith('--- ') || line.startsWith('+++ ')) {
+      const name = unquote((line.slice(4).split('\t')[0] ?? '').trimEnd())
+      if (name !== '/dev/null') paths.push(name, withoutSide(name))
+    } else {
+      const start = NAMING_LINES.find((prefix) => line.startsWith(prefix))
+      if (start !== undefined) paths.push(unquote(line.slice(start.length)))
+    }
+  }
+  return paths.length === 0 && diff.trim() !== '' ? null : paths
+}
+
+/** `a/NAME b/NAME`, or two names of a rename. */
+function headerPaths(names: string): string[] {
+  const middle = (names.length - 1) / 2
+  if (names[middle] === ' ') {
+    const [left, right] = [unquote(names.slice(0, middle)), unquote(names.slice(middle + 1))]
+    if (left === right) return [left]
+    if (withoutSide(left) === withoutSide(right)) return [withoutSide(left)]
+  }
+  // Names may hold spaces: each space may be the one between them.
+  const readings: string[] = []
+  for (let space = names.indexOf(' '); space >= 0; space = names.indexOf(' ', space + 1)) {
+    for (const side of [names.slice(0, space), names.slice(space + 1)]) {
+      const name = unquote(side)
+      readings.push(name, withoutSide(name))
+    }
+  }
+  return readings
+}
+
+const withoutSide = (name: string): string => name.replace(/^[a-z]\//, '')
+
+const ESCAPED: Readonly<Record<string, string>> = {
+  a: '\x07',
+  b: '\b',
+  t: '\t',
+  n: '\n',
+  v: '\v',
+  f: '\f',
+  r: '\r',
+}
+
+/** A name as git quotes it: C escapes, and the bytes of UTF-8 in octal. */
+function unquote(name: string): string {
+  if (name.length < 2 || !name.startsWith('"') || !name.endsWith('"')) return name
+  const encoded = name
+    .slice(1, -1)
+    .replace(/\\([0-7]{3})|\\(.)|([^\\]+)/gsu, (_, octal?: string, escaped?: string, plain?: string) => {
+      if (octal !== undefined) return `%${(Number.parseInt(octal, 8) & 0xff).toString(16).padStart(2, '0')}`
+      return encodeURIComponent(escaped === undefined ? (plain ?? '') : (ESCAPED[escaped] ?? escaped))
+    })
+  try {
+    return decodeURIComponent(encoded)
+  } catch {
+    // Bytes that are no UTF-8: the name stays as it was written.
+    return name.slice(1, -1)
+  }
+}

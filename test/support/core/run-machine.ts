@@ -1,0 +1,240 @@
+/** A run machine with its rows, events and effects in memory: what the shell of a session does, without a platform. */
+
+import type { MediatedCall } from '../../../src/core/mediate.ts'
+import type { RunEvent } from '../../../src/core/run/events.ts'
+import type {
+  Gate,
+  Partial as PartialAnswer,
+  RunInputEvent,
+  TurnReport,
+} from '../../../src/core/run/inputs.ts'
+import type { RunState } from '../../../src/core/run/state.ts'
+import { type Effect, type Step, step } from '../../../src/core/run/step.ts'
+import type { CallRecord } from '../../../src/core/run/writes.ts'
+import type { ContinueRequest } from '../../../src/protocol/execution/continue.ts'
+import type { TaskIntent } from '../../../src/protocol/execution/policy.ts'
+import type { SealedMap } from '../../../src/protocol/execution/sealed.ts'
+import { RunStore } from './run-store.ts'
+
+/** Freezes everything below a value: a machine that writes into its input throws. */
+export function freeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const part of Object.values(value)) freeze(part)
+  }
+  return value
+}
+
+export const makeReport = (model = 'm', intent: TaskIntent = 'chat'): TurnReport => ({
+  classification: { intent, source: 'inferred', reason: 'a test says so', confidence: 'low' },
+  routing: {
+    intent,
+    provider: 'ollama',
+    model,
+    fallback_used: false,
+    override_used: false,
+    reason: 'default route',
+  },
+  context: { included: [], excluded: [] },
+})
+
+export const makeRecord = (
+  status: CallRecord['status'],
+  usage: CallRecord['usage'] = null,
+  model = 'm',
+): CallRecord => ({ provider: 'ollama', model, taskType: 'chat', chosenBy: 'default route', status, usage })
+
+export const makePartial = (text: string): PartialAnswer => ({
+  text,
+  provider: 'ollama',
+  model: 'm',
+  call: makeRecord('cancelled', { inputTokens: 3 }),
+})
+
+export const clientCall = (name: string, requiresApproval: 'allow' | 'ask' = 'allow'): MediatedCall => ({
+  call: { name, arguments: { path: `${name}.ts` } },
+  to: 'client',
+  requiresApproval,
+  recordsDiff: false,
+})
+
+export const refusedCall = (name: string): MediatedCall => ({
+  call: { name, arguments: {} },
+  to: 'model',
+  result: `${name} is not available`,
+  isError: true,
+  refused: true,
+})
+
+export type Answered = { text?: string; calls?: MediatedCall[]; toEncrypt?: Record<string, string> | null }
+
+export class Machine {
+  state: RunState | null = null
+  readonly store = new RunStore()
+  readonly events: RunEvent[] = []
+  nowMs = 1_000_000
+  #ids = 0
+  #digests = 0
+
+  newId = (): string => `id-${++this.#ids}`
+
+  /** Gives one input to the machine and commits what it says. */
+  send(input: RunInputEvent): ReturnType<typeof step> {
+    const result = step(this.state, freeze(input), { nowMs: this.nowMs, newId: this.newId })
+    if ('state' in result) {
+      this.state = freeze(result.state)
+      this.store.apply(result.writes)
+      this.events.push(...result.events)
+    }
+    return result
+  }
+
+  /** What the machine would say to an input now; nothing is committed. */
+  peek(input: RunInputEvent): ReturnType<typeof step> {
+    let ids = this.#ids
+    return step(this.state, freeze(input), { nowMs: this.nowMs, newId: () => `id-${++ids}` })
+  }
+
+  /** Gives an input that must be accepted. */
+  accept(input: RunInputEvent): Step {
+    const result = this.send(input)
+    if (!('state' in result)) throw new Error(`not accepted: ${JSON.stringify(result)}`)
+    return result
+  }
+
+  execute(text: string, { command = null, digest }: { command?: TaskIntent | null; digest?: string } = {}) {
+    return this.send(executeRequested(text, command, digest ?? this.newDigest()))
+  }
+
+  continue(message: ContinueRequest, { digest, partial = null }: ContinueOptions = {}) {
+    return this.send({
+      type: 'continuation_received',
+      digest: digest ?? this.newDigest(),
+      message,
+      partial,
+    })
+  }
+
+  newDigest(): string {
+    return `digest-${++this.#digests}`
+  }
+
+  /** The lease under which the current turn is served. */
+  get lease(): string {
+    const lease = this.state?.active?.lease
+    if (lease === undefined) throw new Error('no turn is being served')
+    return lease
+  }
+
+  /** The turn that is being served is decided; the model is called, or a gate stands before it. */
+  resolve(gate: Gate | null = null): Step {
+    return this.accept({
+      type: 'turn_resolved',
+      lease: this.lease,
+      report: makeReport(),
+      traces: [{ type: 'classification', ...makeReport().classification }],
+      gate,
+      call: makeRecord('lost'),
+      failedCall: null,
+    })
+  }
+
+  /** The model that was called answers. */
+  answer({ text = '', calls = [], toEncrypt = null }: Answered = {}): Step {
+    return this.accept({
+      type: 'model_responded',
+      lease: this.lease,
+      text,
+      report: makeReport(),
+      calls,
+      call: makeRecord('answered', { inputTokens: 1, outputTokens: 1 }),
+      usage: { input_tokens: 1, output_tokens: 1 },
+      toEncrypt,
+    })
+  }
+
+  /** One whole round: decided, called, answered. */
+  round(answered: Answered = {}): Step {
+    this.resolve()
+    return this.answer(answered)
+  }
+
+  fail(code: 'provider_error' | 'no_route' = 'provider_error', partial: PartialAnswer | null = null): Step {
+    return this.accept({
+      type: 'turn_failed',
+      lease: this.lease,
+      failure: { code, message: 'it failed' },
+      partial,
+      call: makeRecord('failed'),
+    })
+  }
+
+  crash() {
+    return this.send({ type: 'object_started' })
+  }
+
+  get phase() {
+    return this.state?.phase
+  }
+
+  /** The ids of the calls that the client has to answer. */
+  get waiting(): string[] {
+    return this.phase?.k === 'AwaitingTool' ? this.phase.calls.map(({ callId }) => callId) : []
+  }
+
+  get approvalId(): string {
+    if (this.phase?.k !== 'AwaitingApproval') throw new Error('no approval is pending')
+    return this.phase.approvalId
+  }
+}
+
+type ContinueOptions = { digest?: string; partial?: PartialAnswer | null }
+
+export const executeRequested = (
+  text: string,
+  command: TaskIntent | null,
+  digest: string,
+): RunInputEvent => ({ type: 'execute_requested', digest, text, command, driver: { kind: 'http' } })
+
+type ResultFields = {
+  content?: string
+  is_error?: boolean
+  decision?: 'approved' | 'rejected'
+  driver_epoch?: number
+}
+
+const sealedWith = (encrypted: SealedMap | undefined) => (encrypted === undefined ? {} : { encrypted })
+
+/** The same result for each call. */
+export const results = (
+  callIds: readonly string[],
+  fields: ResultFields = {},
+  encrypted?: SealedMap,
+): ContinueRequest => ({
+  type: 'tool_results',
+  data: {
+    results: callIds.map((id) => ({ call_id: id, content: 'out', is_error: false, ...fields })),
+    ...sealedWith(encrypted),
+  },
+})
+
+export const decision = (
+  approvalId: string,
+  decided: 'approved' | 'rejected',
+  { reason, encrypted }: { reason?: string; encrypted?: SealedMap } = {},
+): ContinueRequest => ({
+  type: 'approval_decisions',
+  data: {
+    decisions: [{ approval_id: approvalId, decision: decided, ...(reason === undefined ? {} : { reason }) }],
+    ...sealedWith(encrypted),
+  },
+})
+
+export const inject = (...texts: string[]): ContinueRequest => ({
+  type: 'inject',
+  data: { messages: texts.map((text) => ({ text })) },
+})
+
+export const BREAK: ContinueRequest = { type: 'break' }
+
+export const effectsOf = (result: { effects: Effect[] }): Effect['e'][] => result.effects.map(({ e }) => e)

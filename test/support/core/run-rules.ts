@@ -1,0 +1,272 @@
+/** The rules that hold after every input to a run, checked on what was stored and told. */
+
+import { isDeepStrictEqual } from 'node:util'
+import type { RunEvent } from '../../../src/core/run/events.ts'
+import type { RunInputEvent } from '../../../src/core/run/inputs.ts'
+import type { RunPhase, RunState } from '../../../src/core/run/state.ts'
+import type { Step } from '../../../src/core/run/step.ts'
+import type { ContinueKind } from '../../../src/protocol/execution/continue.ts'
+import type { TurnResponse } from '../../../src/protocol/execution/turn.ts'
+import type { Machine } from './run-machine.ts'
+
+function must(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new Error(`broken: ${message}`)
+}
+
+/** What an outcome leaves the run waiting in, and what may be sent then (EC 5.5). */
+const AFTER: Record<TurnResponse['status'], { phase: RunPhase['k']; next: ContinueKind[] | undefined }> = {
+  completed: { phase: 'Idle', next: undefined },
+  awaiting_tool: { phase: 'AwaitingTool', next: ['tool_results', 'inject', 'break'] },
+  awaiting_approval: { phase: 'AwaitingApproval', next: ['approval_decisions', 'break'] },
+  awaiting_decrypt: { phase: 'AwaitingDecrypt', next: ['decrypted', 'break'] },
+  awaiting_encrypt: { phase: 'AwaitingEncrypt', next: ['sealed', 'break'] },
+  idle: { phase: 'Idle', next: undefined },
+  error: { phase: 'Idle', next: undefined },
+}
+
+/** A run as those see it who only follow the events. */
+type Told = {
+  turnId: string
+  ended: boolean
+  tools: Map<string, 'started' | 'finished'>
+  approvals: Map<string, 'requested' | 'resolved'>
+}
+
+export class RunRules {
+  readonly #machine: Machine
+  /** Every message that must be stored, in order. */
+  readonly #messages: string[] = []
+  readonly #told: Told[] = []
+  #eventsSeen = 0
+  /** The request that a crash cut off and nothing has replaced since. */
+  #cutOff: string | null = null
+  #serving: string | null = null
+  #before: RunState | null = null
+
+  constructor(machine: Machine) {
+    this.#machine = machine
+  }
+
+  /** All calls of the pause get an answer by these, or have one already. */
+  answersAll(callIds: readonly string[]): boolean {
+    const { store, waiting } = this.#machine
+    return (
+      callIds.every((id) => waiting.includes(id)) &&
+      waiting.every((id) => callIds.includes(id) || store.calls.get(id)?.status !== 'pending')
+    )
+  }
+
+  before(input: RunInputEvent): void {
+    const { state, nowMs } = this.#machine
+    this.#before = state
+    // To whoever sends the same request again, a turn whose lease ran out is as good as crashed.
+    const lapsed = state?.active && nowMs >= state.active.leaseUntilMs
+    if (lapsed && 'digest' in input && input.digest === this.#serving) this.#cutOff = this.#serving
+  }
+
+  after(input: RunInputEvent, done: Step | null): void {
+    if (done !== null) {
+      this.#expectMessages(input)
+      this.#followServing(input)
+      this.#checkReplies(input, done)
+    }
+    this.#checkMessages()
+    this.#checkCalls()
+    this.#checkTurns()
+    this.#checkCheckpoint()
+    for (const event of this.#machine.events.slice(this.#eventsSeen)) this.#hear(event)
+    this.#eventsSeen = this.#machine.events.length
+    this.#checkRuns()
+  }
+
+  #expectMessages(input: RunInputEvent): void {
+    const expected = this.#messages
+    switch (input.type) {
+      case 'execute_requested':
+        if (this.#cutOff !== input.digest) expected.push(`user: ${input.text}`)
+        return
+      case 'continuation_received': {
+        const { message, partial, digest } = input
+        if (message.type !== 'inject' && message.type !== 'break') return
+        if (this.#before?.active && partial && partial.text !== '') expected.push(`cut off: ${partial.text}`)
+        if (message.type === 'inject' && this.#cutOff !== digest)
+          expected.push(`user: ${message.data.messages.map(({ text }) => text).join('\n')}`)
+        return
+      }
+      case 'model_responded':
+        expected.push(`assistant: ${input.text}`)
+        return
+      case 'turn_failed':
+        if (input.partial && input.partial.text !== '') expected.push(`cut off: ${input.partial.text}`)
+        return
+      default:
+    }
+  }
+
+  #followServing(input: RunInputEvent): void {
+    const { state } = this.#machine
+    if (input.type === 'execute_requested' || input.type === 'continuation_received') {
+      this.#cutOff = null
+      this.#serving = state?.active ? input.digest : null
+    } else if (input.type === 'object_started') {
+      must(state?.active === null, 'the lock outlived a crash')
+      this.#cutOff = this.#serving
+      this.#serving = null
+    } else if (state?.active === null) this.#serving = null
+  }
+
+  #checkReplies(input: RunInputEvent, { reply, effects, writes, state }: Step): void {
+    const asked = input.type === 'execute_requested' || input.type === 'continuation_received'
+    must(asked === (reply !== undefined), 'a request and nothing else is replied to')
+    if (reply?.by === 'turn') must(reply.turnId === state.active?.turnId, 'the reply waits for another turn')
+    if (reply?.by === 'outcome') must(state.active === null, 'answered at once, and still serving')
+    for (const effect of effects) {
+      if (effect.e === 'serve_turn' || effect.e === 'call_model')
+        must(effect.lease === state.active?.lease, `${effect.e} for another lease`)
+    }
+    const closed = writes.flatMap((write) => (write.w === 'close_turn' ? [write] : []))
+    const answers = effects.flatMap((effect) => (effect.e === 'answer' ? [effect] : []))
+    const told = closed.filter(({ status }) => status === 'done' || status === 'failed')
+    must(
+      isDeepStrictEqual(
+        told.map(({ turnId, outcome }) => ({ turnId, outcome })),
+        answers.map(({ turnId, outcome }) => ({ turnId, outcome })),
+      ),
+      'a turn that ended was not answered with what was stored',
+    )
+    const cut = effects.flatMap((effect) => (effect.e === 'cancel_turn' ? [effect.turnId] : []))
+    const superseded = closed.filter(({ status }) => status === 'superseded').map(({ turnId }) => turnId)
+    must(
+      superseded.every((turnId) => cut.includes(turnId)),
+      'a superseded turn is not cut',
+    )
+  }
+
+  #checkMessages(): void {
+    const stored = this.#machine.store.messages.map(({ role, interrupted, text }) =>
+      interrupted ? `cut off: ${text}` : `${role}: ${text}`,
+    )
+    // The start was compared after earlier inputs.
+    const tail = stored.length - 3
+    must(
+      stored.length === this.#messages.length &&
+        isDeepStrictEqual(stored.slice(Math.max(0, tail)), this.#messages.slice(Math.max(0, tail))),
+      `messages: stored ${JSON.stringify(stored)}, expected ${JSON.stringify(this.#messages)}`,
+    )
+  }
+
+  #checkCalls(): void {
+    const { store, phase } = this.#machine
+    const waits = phase?.k === 'AwaitingTool' ? phase.calls : []
+    for (const { callId, settled } of waits) {
+      const status = store.calls.get(callId)?.status
+      must(status !== undefined, `the phase waits for a call that is not stored`)
+      must(
+        settled === (status !== 'pending'),
+        `call ${callId} is ${status}, the phase says settled: ${settled}`,
+      )
+    }
+    const open = [...store.calls.values()].filter(({ status }) => status === 'pending').map(({ id }) => id)
+    const waitedFor = waits.filter(({ settled }) => !settled).map(({ callId }) => callId)
+    must(isDeepStrictEqual(open, waitedFor), `open calls ${open}, waited for ${waitedFor}`)
+  }
+
+  #checkTurns(): void {
+    const { store, state } = this.#machine
+    for (const { turnId, status, calls, outcome } of store.turns.values()) {
+      must(
+        (status === 'running') === (turnId === state?.active?.turnId),
+        `turn ${turnId} is ${status} and ${state?.active?.turnId} is being served`,
+      )
+      must((outcome !== null) === (status === 'done' || status === 'failed'), `turn ${turnId}: its outcome`)
+      if (status === 'done' || status === 'failed')
+        must(
+          calls.every((call) => call.status !== 'lost'),
+          `turn ${turnId} ended and a call is unaccounted for`,
+        )
+      must(
+        calls.slice(0, -1).every((call) => call.status !== 'lost'),
+        `turn ${turnId}: a call was followed by another and never accounted for`,
+      )
+    }
+  }
+
+  #checkCheckpoint(): void {
+    const { state, store } = this.#machine
+    if (!state?.checkpointTurnId) return
+    const outcome = store.turns.get(state.checkpointTurnId)?.outcome
+    must(outcome, 'the current envelope is not stored')
+    const { phase, next } = AFTER[outcome.status]
+    const sealing = outcome.status === 'completed' && outcome.data.to_encrypt !== undefined
+    must(state.phase.k === (sealing ? 'AwaitingEncrypt' : phase), `${outcome.status} and ${state.phase.k}`)
+    const allowed = sealing ? AFTER.awaiting_encrypt.next : next
+    must(isDeepStrictEqual(outcome.allowed_continuations, allowed), `${outcome.status}: what may come next`)
+    if (outcome.status === 'awaiting_tool')
+      must(
+        isDeepStrictEqual(
+          outcome.data.tool_requests.map(({ call_id: id }) => id),
+          this.#machine.waiting,
+        ),
+        'the calls told and the calls waited for differ',
+      )
+  }
+
+  #hear(event: RunEvent): void {
+    const current = this.#told.at(-1)
+    if (event.type === 'turn_started') {
+      must(current === undefined || current.ended, 'a run starts and the one before it never ended')
+      must(
+        this.#told.every(({ turnId }) => turnId !== event.turnId),
+        'a run starts twice',
+      )
+      this.#told.push({ turnId: event.turnId, ended: false, tools: new Map(), approvals: new Map() })
+      return
+    }
+    must(current && !current.ended, `${event.type} outside a run`)
+    if ('turnId' in event) must(event.turnId === current.turnId, `${event.type} of another run`)
+    switch (event.type) {
+      case 'tool_started':
+        must(!current.tools.has(event.id), 'a call starts twice')
+        current.tools.set(event.id, 'started')
+        return
+      case 'tool_finished':
+        must(current.tools.get(event.id) === 'started', 'a call finishes that is not under way')
+        current.tools.set(event.id, 'finished')
+        return
+      case 'approval_requested':
+        must(!current.approvals.has(event.approvalId), 'an approval is asked twice')
+        current.approvals.set(event.approvalId, 'requested')
+        return
+      case 'approval_resolved':
+        must(
+          current.approvals.get(event.approvalId) === 'requested',
+          'an approval is resolved that is not open',
+        )
+        current.approvals.set(event.approvalId, 'resolved')
+        return
+      case 'turn_finished':
+      case 'turn_cancelled':
+        must(![...current.tools.values()].includes('started'), 'a run ends and a call of it is open')
+        must(
+          ![...current.approvals.values()].includes('requested'),
+          'a run ends and an approval of it is open',
+        )
+        current.ended = true
+        return
+      default:
+    }
+  }
+
+  /** A run has its end told exactly when it is over. */
+  #checkRuns(): void {
+    const { state } = this.#machine
+    const current = this.#told.at(-1)
+    if (!state || !current) return
+    must(current.turnId === `turn:${state.runId}`, 'the events are of another run than the state')
+    const over =
+      state.active === null &&
+      this.#cutOff === null &&
+      (state.phase.k === 'Idle' || state.phase.k === 'AwaitingEncrypt')
+    must(current.ended === over, `the run ${over ? 'is over' : 'goes on'}, told ended: ${current.ended}`)
+  }
+}

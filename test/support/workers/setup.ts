@@ -1,0 +1,5 @@
+import { applyD1Migrations } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+
+// Storage lives as long as a test file; `wrangler dev` and the tests get their tables from the same migrations.
+await applyD1Migrations(env.DB, env.TEST_MIGRATIONS)

@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest'
+import { estimateCost, gateFor } from '../../../src/core/gates.ts'
+import { planTurn, prepareCall } from '../../../src/core/resolve.ts'
+import type { RunState } from '../../../src/core/run/state.ts'
+import { estimateTokens } from '../../../src/core/tokens.ts'
+import type { ModelDescriptor } from '../../../src/protocol/execution/models.ts'
+import {
+  LOCAL,
+  makeFile,
+  makeModel,
+  makeRequest,
+  makeView,
+  must,
+  REMOTE,
+  type RequestParts,
+} from '../../support/core/builders.ts'
+import { Machine } from '../../support/core/run-machine.ts'
+
+function stateOf(fields: Partial<RunState> = {}): RunState {
+  const machine = new Machine()
+  machine.execute('hello')
+  if (machine.state === null) throw new Error('no state')
+  return { ...machine.state, ...fields }
+}
+
+function gate(parts: RequestParts, model: ModelDescriptor, state: RunState = stateOf()) {
+  const plan = must(planTurn(makeView(makeRequest(parts))))
+  return gateFor(plan, model, prepareCall(plan, model), state)
+}
+
+const asks = (parts: RequestParts = {}): RequestParts => ({ privacy: { remote: { mode: 'ask' } }, ...parts })
+
+describe('[EC 13] disclosure to a remote model', () => {
+  const remote = makeModel(REMOTE)
+  const files = { files: [makeFile('a.ts', 'A'), makeFile('/work/b.ts', 'B')] }
+
+  test.each([
+    ['mode `ask` and a remote model', asks(), remote, true],
+    ['no mode, which means `ask`', { privacy: { remote: {} } }, remote, true],
+    ['no word on remote models at all', { privacy: { remote: undefined } }, remote, true],
+    ['mode `allow`', { privacy: { remote: { mode: 'allow' as const } } }, remote, false],
+    ['a local model', asks(), makeModel(LOCAL), false],
+  ])('%s: asked %s', (_, parts, model, asked) => {
+    expect(gate(parts, model) !== null).toBe(asked)
+  })
+
+  test('it says to which model which files go; a bare prompt is disclosed, too', () => {
+    expect(gate(asks({ attachments: files }), remote)).toEqual({
+      kind: 'remote_disclosure',
+      disclosure: { provider: 'anthropic', model: 'remote-model', paths: ['a.ts', 'b.ts'] },
+    })
+    expect(gate(asks(), remote)).toMatchObject({ disclosure: { paths: [] } })
+  })
+
+  test('files that do not go are not named', () => {
+    const parts = asks({
+      attachments: { files: [makeFile('a.ts', 'A'), makeFile('secrets/key', 'S')] },
+      privacy: { remote: { mode: 'ask' }, restricted_paths: ['secrets/**'] },
+    })
+    expect(gate(parts, remote)).toMatchObject({ disclosure: { paths: ['a.ts'] } })
+  })
+
+  test.each([
+    [
+      'the same model and paths',
+      { provider: 'anthropic', model: 'remote-model', paths: ['a.ts', 'b.ts'] },
+      false,
+    ],
+    [
+      'more paths than now',
+      { provider: 'anthropic', model: 'remote-model', paths: ['a.ts', 'b.ts', 'c'] },
+      false,
+    ],
+    ['a path is new', { provider: 'anthropic', model: 'remote-model', paths: ['a.ts'] }, true],
+    [
+      'another model of the provider',
+      { provider: 'anthropic', model: 'other', paths: ['a.ts', 'b.ts'] },
+      true,
+    ],
+    ['another provider', { provider: 'openai', model: 'remote-model', paths: ['a.ts', 'b.ts'] }, true],
+  ])('what was approved earlier in the run: %s, asked again: %s', (_, disclosure, asked) => {
+    const state = stateOf({ disclosed: [disclosure] })
+    expect(gate(asks({ attachments: files }), remote, state) !== null).toBe(asked)
+  })
+})
+
+describe('[EC 13] the cost limit of a rule', () => {
+  const priced = makeModel(REMOTE, {
+    input_cost_per_million_tokens: '1000000',
+    output_cost_per_million_tokens: '1',
+    max_output_tokens: 1_000_000,
+  })
+  const limited = (cost_limit: string | null): RequestParts => ({
+    rules: [{ name: 'r', model: REMOTE, ...(cost_limit === null ? {} : { cost_limit }) }],
+  })
+
+  test('asked when the estimate may exceed it, with both ends of the estimate', () => {
+    const asked = gate(limited('1'), priced)
+    expect(asked).toMatchObject({
+      kind: 'cost_limit',
+      detail: { limit: '1', currency: 'USD', provider: 'anthropic', model: 'remote-model' },
+    })
+    const detail = asked?.kind === 'cost_limit' ? asked.detail : {}
+    // One unit of money a token in, and one for all that may come out.
+    expect(Number(detail.estimated_max)).toBe(Number(detail.estimated_min) + 1)
+  })
+
+  test.each([
+    ['no limit', limited(null), priced],
+    ['the estimate stays below', limited('1000000'), priced],
+    ['a model that costs nothing', limited('0'), makeModel(REMOTE)],
+    ['the default route', {}, priced],
+  ])('not asked: %s', (_, parts, model) => {
+    expect(gate(parts, model)).toBe(null)
+  })
+
+  test('exactly the limit is within it', () => {
+    const model = makeModel(REMOTE, { output_cost_per_million_tokens: '2', max_output_tokens: 1_000_000 })
+    expect(gate(limited('2'), { ...model, max_context_tokens: 2_000_000 })).toBe(null)
+    expect(gate(limited('1.999999'), { ...model, max_context_tokens: 2_000_000 })).not.toBe(null)
+  })
+
+  test('asked once in a run', () => {
+    expect(gate(limited('1'), priced, stateOf({ costAccepted: true }))).toBe(null)
+  })
+
+  test('disclosure is asked before cost', () => {
+    expect(gate({ ...limited('1'), ...asks() }, priced)?.kind).toBe('remote_disclosure')
+    const state = stateOf({ disclosed: [{ provider: 'anthropic', model: 'remote-model', paths: [] }] })
+    expect(gate({ ...limited('1'), ...asks() }, priced, state)?.kind).toBe('cost_limit')
+  })
+})
+
+describe('[EC 20.3] the estimate of a call', () => {
+  const plan = must(planTurn(makeView(makeRequest())))
+
+  test('from what is sent to that and the longest answer; 4,096 tokens where a model states none', () => {
+    const model = makeModel(REMOTE, {
+      input_cost_per_million_tokens: '1000000',
+      output_cost_per_million_tokens: '1000000',
+      max_output_tokens: null,
+    })
+    const call = prepareCall(plan, model)
+    const tokens = estimateTokens(JSON.stringify(call.request.messages))
+    expect(estimateCost(model, call)).toEqual({ min: `${tokens}`, max: `${tokens + 4096}` })
+  })
+
+  test('[U43] unknown where a rate is unknown', () => {
+    const { input_cost_per_million_tokens: _, ...model } = makeModel(REMOTE)
+    expect(estimateCost(model, prepareCall(plan, model))).toBe(null)
+  })
+})

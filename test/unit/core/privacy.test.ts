@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest'
+import { makePrivacyGuard } from '../../../src/core/privacy.ts'
+import { makePrivacy, makeRule } from '../../support/core/builders.ts'
+
+const guard = (restricted: string[], root = '/work') =>
+  makePrivacyGuard(makePrivacy({ restricted_paths: restricted }), [], root)
+
+describe('[EC 9] an item is constrained by its path', () => {
+  test('when restricted, blocked for remote models, or named by a local-only rule', () => {
+    const all = makePrivacyGuard(
+      makePrivacy({ restricted_paths: ['a/**'], remote: { blocked_paths: ['b/**'] } }),
+      [
+        makeRule({ name: 'local', paths: ['c/**'], local_only: true }),
+        makeRule({ name: 'free', paths: ['d/**'] }),
+      ],
+      '/work',
+    )
+    const constrained = ['a/x', 'b/x', 'c/x', 'd/x', 'e/x'].filter((path) => all.isConstrained(path))
+    expect(constrained).toEqual(['a/x', 'b/x', 'c/x'])
+  })
+
+  test.each([
+    // pattern, path, constrained
+    ['.env', 'app/.env', true],
+    ['*.pem', 'certs/a.pem', true],
+    ['id_rsa', '/home/u/.ssh/id_rsa', true],
+    ['app/.env', 'other/app/.env', false],
+    ['.env', '.env.example', false],
+    ['secrets/**', '/work/secrets/key', true],
+    ['secrets/**', './secrets/../secrets/key', true],
+    ['secrets/**', 'secrets\\key', true],
+    ['secrets/**', '/elsewhere/secrets/key', false],
+    ['/work/secrets/**', 'secrets/key', true],
+    ['/work/secrets/**', '/work/secrets/key', true],
+    ['/home/u/.ssh/**', '../home/u/.ssh/key', true],
+    ['../shared/**', '/shared/key', true],
+    ['../shared/**', '../shared/key', true],
+    ['./secrets/**', 'secrets/key', true],
+    ['secrets/', 'secrets/key', true],
+    ['secrets/', 'secret/key', false],
+    ['**/work/**', 'src/a.ts', false],
+    ['geheim-u\u0308/**', 'geheim-\u00fc/x', true],
+  ])('[EC 8.2] %j constrains %j: %s', (pattern, path, expected) => {
+    expect(guard([pattern]).isConstrained(path)).toBe(expected)
+  })
+
+  test('[EC 8.2] an invalid pattern in any of the lists constrains every path', () => {
+    const closed = [
+      guard(['fine', '[a']),
+      makePrivacyGuard(makePrivacy({ remote: { blocked_paths: ['{a'] } }), [], '/work'),
+      makePrivacyGuard(makePrivacy({}), [makeRule({ name: 'r', paths: ['a\\'], local_only: true })], '/work'),
+      guard(['*'.repeat(300)]),
+    ]
+    for (const one of closed) {
+      expect(one.isConstrained('any/thing')).toBe(true)
+      expect(one.constrainsSome).toBe(true)
+    }
+  })
+
+  test('without patterns nothing is constrained', () => {
+    expect(guard([]).isConstrained('.env')).toBe(false)
+    expect(guard([]).constrainsSome).toBe(false)
+    expect(guard(['x']).constrainsSome).toBe(true)
+  })
+})

@@ -1,0 +1,17 @@
+import { test } from 'vitest'
+import { walk } from '../../../support/core/run-walk.ts'
+
+const RUNS_PER_TEST = 5_000
+
+// The short test has the first 2,000 seeds; these come after it.
+test.each(Array.from({ length: 16 }, (_, index) => 10_001 + index * RUNS_PER_TEST))(
+  '[U02][U14][U24][EC 5] 5,000 random runs of 40 inputs from seed %i on',
+  (first) => {
+    for (let seed = first; seed < first + RUNS_PER_TEST; seed++) walk(seed, 40)
+  },
+  120_000,
+)
+
+test('[U02][U14][U24][EC 5] 500 random runs of 400 inputs', () => {
+  for (let seed = 100_001; seed <= 100_500; seed++) walk(seed, 400)
+}, 120_000)

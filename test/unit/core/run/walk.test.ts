@@ -1,0 +1,10 @@
+import { expect, test } from 'vitest'
+import { type Tally, walk } from '../../../support/core/run-walk.ts'
+
+test('[U02][U14][U24][EC 5] 2,000 random runs of 40 inputs break no rule of a run', () => {
+  const tally: Tally = new Map()
+  for (let seed = 1; seed <= 2000; seed++) walk(seed, 40, tally)
+  // A walk that gets nowhere proves nothing.
+  for (const often of ['model responded accepted', 'again accepted', 'crash accepted', 'misfit refused'])
+    expect([often, (tally.get(often) ?? 0) > 1000]).toEqual([often, true])
+}, 60_000)

@@ -1,0 +1,127 @@
+import { beforeAll, expect, it } from 'vitest'
+import openapi from '../../schemas/execution/openapi.json'
+import type { Route } from '../../src/protocol/execution/route-parts.ts'
+import { ROUTES } from '../../src/protocol/execution/routes.ts'
+import { SHAPES } from '../../src/protocol/execution/shapes.ts'
+import { app } from '../../src/worker/app.ts'
+import { makeExecute } from '../support/workers/bodies.ts'
+import { describeEach } from '../support/workers/each-case.ts'
+import { type Client, type Headers, makeClient, parsed, refused, send } from '../support/workers/router.ts'
+import { scriptModels } from '../support/workers/scripted-models.ts'
+import { endOf, eventsOf } from '../support/workers/turn-stream.ts'
+
+const models = scriptModels()
+
+let client: Client
+beforeAll(async () => {
+  client = await makeClient()
+})
+
+/** A body that each route accepts. */
+const BODIES: Partial<Record<Route['operationId'], unknown>> = {
+  createSession: { title: 'one', scope: '/project' },
+  updateSession: { title: 'another' },
+  executeTurn: makeExecute('hi'),
+  streamTurn: makeExecute('hi'),
+  previewTurn: makeExecute('hi'),
+  continueTurn: { type: 'break' },
+}
+
+const ask = (who: Client, route: Route, sessionId: string, headers: Headers = {}) =>
+  who.send(
+    route.method.toUpperCase(),
+    route.path.replace('{session_id}', sessionId),
+    BODIES[route.operationId],
+    headers,
+  )
+
+/** A session that has had a run, so that every route has something to say about it. */
+async function sessionWithRun(): Promise<string> {
+  models.script({ text: ['hello'] })
+  const sessionId = await client.newSession()
+  await (await client.execute(sessionId, makeExecute('hi'))).text()
+  return sessionId
+}
+
+it('[EC 2] the Worker serves exactly the routes of the contract, and its front page', () => {
+  const served = app.routes
+    .filter(({ method }) => method !== 'ALL')
+    .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
+  const published = ROUTES.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
+  expect([...new Set(served)].sort()).toEqual([...published, 'GET /'].sort())
+})
+
+it('the front page says what this is', async () => {
+  const response = await send('GET', '/')
+  expect(response.headers.get('Content-Type')).toContain('text/html')
+  expect(await response.text()).toContain('Switchyard')
+})
+
+describeEach(
+  ROUTES,
+  ({ method, path }) => `${method} ${path}`,
+  (route) => {
+    const { operationId, success } = route
+    const extra: Headers = operationId === 'signIn' ? { Authorization: '' } : {}
+
+    if (success.json === 'OpenApi') {
+      it('[EC 2] answers with the published document', async () => {
+        expect(await (await ask(client, route, '')).json()).toEqual(openapi)
+      })
+    } else if (success.json) {
+      const shape = SHAPES[success.json]
+      it(`[EC 2] answers ${success.status} with a ${success.json}`, async () => {
+        const sessionId = await sessionWithRun()
+        // Sign-out would end the session of all the other tests.
+        const who = operationId === 'signOut' ? await makeClient() : client
+        const key = operationId === 'signIn' ? { 'X-Smista-Api-Key': who.key } : {}
+        await parsed(await ask(who, route, sessionId, { ...extra, ...key }), shape, success.status)
+      })
+    }
+
+    if (success.stream) {
+      it('[EC 18] answers with a stream of events that ends with one turn_end', async () => {
+        const sessionId = await sessionWithRun()
+        endOf(await eventsOf(await ask(client, route, sessionId, { Accept: 'text/event-stream' })))
+      })
+    }
+
+    if (route.security === 'bearer') {
+      it('[U34] does not answer without a credential', async () => {
+        const sessionId = await client.newSession()
+        const path = route.path.replace('{session_id}', sessionId)
+        const answer = await refused(await send(route.method.toUpperCase(), path, BODIES[operationId]))
+        expect(answer).toMatchObject({ status: 401, code: 'missing_credentials' })
+      })
+    }
+
+    if (route.path.includes('{session_id}')) {
+      it('[EC 2] a foreign session looks like none', async () => {
+        const sessionId = await sessionWithRun()
+        const stranger = await makeClient()
+        const answerTo = async (id: string) => {
+          const response = await ask(stranger, route, id)
+          return {
+            status: response.status,
+            type: response.headers.get('Content-Type'),
+            text: await response.text(),
+          }
+        }
+        const foreign = await answerTo(sessionId)
+        expect(foreign).toMatchObject({ status: 404, text: expect.stringContaining('"session_not_found"') })
+        expect(foreign).toEqual(await answerTo('01890000-0000-7000-8000-000000000000'))
+        expect((await ask(client, route, sessionId)).status).toBeLessThan(300)
+      })
+
+      it('[EC 1] takes any spelling of the id and refuses what is none', async () => {
+        const sessionId = await sessionWithRun()
+        const spelt = `%7B${sessionId.toUpperCase().replaceAll('-', '')}%7D`
+        expect((await ask(client, route, spelt)).status).toBeLessThan(300)
+        expect(await refused(await ask(client, route, `${sessionId}0`))).toMatchObject({
+          status: 400,
+          code: 'invalid_session_id',
+        })
+      })
+    }
+  },
+)
