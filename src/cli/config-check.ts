@@ -1,5 +1,5 @@
-import { compileGlob } from '../host/glob.ts'
 import type { ExecutePolicy, RoutingRule } from '../protocol/execution/policy.ts'
+import { compileGlob } from '../protocol/glob.ts'
 import { type Finding, type Layer, layerFinding } from './config-file.ts'
 import { type RuleOrigin, stricter } from './config-merge.ts'
 import type { KeyPath } from './toml-position.ts'
@@ -46,7 +46,7 @@ export function checkPolicy(policy: ExecutePolicy, layers: readonly Layer[], ori
 function badGlobs(globs: readonly string[] | undefined, report: (index: number, why: string) => void): void {
   globs?.forEach((glob, index) => {
     const compiled = compileGlob(glob)
-    if (typeof compiled === 'string') report(index, `the pattern "${glob}" is invalid: ${compiled}`)
+    if ('invalid' in compiled) report(index, `the pattern "${glob}" is invalid: ${compiled.invalid}`)
   })
 }
 

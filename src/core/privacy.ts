@@ -1,5 +1,5 @@
 import type { PrivacyPolicy, RoutingRule } from '../protocol/execution/policy.ts'
-import { compileGlob, type Glob } from './glob.ts'
+import { compileGlob, type Glob } from '../protocol/glob.ts'
 import { baseName, type Spelling, spell } from './paths.ts'
 
 /** Tells which paths must never reach a remote model (EC 9). */

@@ -1,8 +1,8 @@
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import type { ModelReference } from '../protocol/execution/ids.ts'
 import type { Effort, RoutingPolicy, RoutingRule, TaskIntent } from '../protocol/execution/policy.ts'
+import { compileGlob, type Glob } from '../protocol/glob.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
-import { compileGlob, type Glob } from './glob.ts'
 
 /** Which models a turn may use and why, before anyone asked whether they are usable. */
 export type RoutePlan = {

@@ -1,4 +1,4 @@
-import { coveredBy } from '../glob.ts'
+import { coveredBy } from '../restricted-paths.ts'
 import { optionalCount, optionalText, type ToolArguments, textArgument } from './arguments.ts'
 import { decodeText } from './text-file.ts'
 import { counted, failedOutput, type ToolOutput } from './tool-output.ts'

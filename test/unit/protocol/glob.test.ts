@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { compileGlob, MAX_GLOB_CHARS, MAX_GLOB_WILDCARDS } from '../../../src/core/glob.ts'
-import { compileGlob as compileHostGlob } from '../../../src/host/glob.ts'
+import { compileGlob, MAX_GLOB_CHARS, MAX_GLOB_WILDCARDS } from '../../../src/protocol/glob.ts'
 import { makeRandom } from '../../support/core/random.ts'
 
 const matches = (pattern: string, path: string): boolean => {
@@ -196,20 +195,19 @@ describe('[EC 8.2] against the same rules written as regular expressions', () =>
   const PIECES = ['a', 'b', '.', '/', '/', '*', '**', '**/', '/**/', '/**', '?', '[ab]', '[!a]']
   const LETTERS = ['a', 'b', '.', '/']
 
-  test('3,000 random patterns give the same answers on random paths, here and on the host', () => {
+  test('3,000 random patterns answer on random paths as a regular expression does', () => {
     const random = makeRandom(17)
     let hits = 0
-    const differing: [pattern: string, path: string, answers: (boolean | string)[]][] = []
+    const differing: [pattern: string, path: string, answer: boolean][] = []
     for (let i = 0; i < 3000; i++) {
       const pattern = random.list(6, () => random.pick(PIECES)).join('')
       const expected = reference(pattern)
-      const host = compileHostGlob(pattern)
       for (let j = 0; j < 8; j++) {
         const path = random.list(6, () => random.pick(LETTERS)).join('')
         const hit = expected.test(path)
         if (hit) hits++
-        const answers = [matches(pattern, path), typeof host === 'string' ? host : host(path)]
-        if (answers.some((answer) => answer !== hit)) differing.push([pattern, path, answers])
+        const answer = matches(pattern, path)
+        if (answer !== hit) differing.push([pattern, path, answer])
       }
     }
     expect(differing).toEqual([])
