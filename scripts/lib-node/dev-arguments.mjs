@@ -41,7 +41,11 @@ export function parseDevArguments(given, { folder, defaultState }) {
   }
   const address = ip.values.at(-1) ?? '127.0.0.1'
   const persistTo = path.resolve(folder, persist.values.at(-1) ?? defaultState)
-  const ours = ['--ip', address, '--port', String(portNumber), '--persist-to', persistTo]
+  // Two routers that start at once must not meet on the inspector's fixed port.
+  const inspector = persist.rest.some((arg) => nameOf(arg) === '--inspector-port')
+    ? []
+    : ['--inspector-port', '0']
+  const ours = [...inspector, '--ip', address, '--port', String(portNumber), '--persist-to', persistTo]
   return {
     ok: true,
     value: {

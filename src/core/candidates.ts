@@ -151,7 +151,7 @@ function historyCandidates(view: TurnView, guard: PrivacyGuard): Candidate[] {
       label: `${message.role} message`,
       content: messageCost(message),
       required: false,
-      constrained: message.role === 'assistant' && touched.has(message.runId),
+      constrained: message.role === 'assistant' && (message.localOnly === true || touched.has(message.runId)),
       score:
         SCORE.history + recency(index, messages.length) + (message.runId === view.runId ? SCORE.focus : 0),
     })

@@ -24,6 +24,8 @@ export type TranscriptMessage = {
   provider?: Provider
   model?: string
   interrupted: boolean
+  /** Content that only local models may see took part in it (U37). */
+  localOnly?: true
   calls: TranscriptCall[]
 }
 

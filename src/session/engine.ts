@@ -171,7 +171,6 @@ export class RunEngine {
         if (live) this.#deps.keepAlive(this.#answer(live, effect))
         return
       }
-      case 'call_model':
       case 'cancel_turn':
         // The turn that dispatched goes on by itself; a cancelled one was cut when the step was committed.
         return

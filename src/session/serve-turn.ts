@@ -60,6 +60,7 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
       chosenBy: chosenBy(plan),
       status: 'lost',
       usage: null,
+      ...(plan.demands.localBecause === 'required_content' ? { localOnly: true as const } : {}),
     }
     const gate = gateFor(plan, model, prepared, deps.state())
     const traces = failed.size === 0 ? firstTraces(plan, prepared, report) : [routingTrace(report)]
@@ -96,8 +97,7 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
     live.calls.push(settled)
     const cause = toFailure(answer.failure, model)
     if (answer.spoke || !isFallbackEligible(answer.failure.category)) {
-      const { provider, model: name } = model
-      const partial = { text: answer.text, provider, model: name, call: settled }
+      const partial = { text: answer.text, call: settled }
       deps.dispatch({ type: 'turn_failed', lease: live.lease, failure: cause, partial, call: settled })
       return
     }
@@ -132,12 +132,7 @@ async function invoke(
   if (!provider) throw new Error(`invariant broken: ${model.provider} was chosen and is not registered`)
   const credential = live.access.credentialFor(model.provider)
   const answer: Answer = { text: '', calls: [], usage: null, failure: null, spoke: false }
-  const partial: Partial = {
-    text: '',
-    provider: model.provider,
-    model: model.model,
-    call: { ...call, status: 'cancelled' },
-  }
+  const partial: Partial = { text: '', call: { ...call, status: 'cancelled' } }
   live.partial = partial
   const egress = makeEgress({
     record: deps.routed,

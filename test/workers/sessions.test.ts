@@ -1,6 +1,7 @@
 import { listDurableObjectIds, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { ExecuteRequest } from '../../src/protocol/execution/execute.ts'
 import {
   CreateSessionResponse,
   DeleteSessionResponse,
@@ -9,7 +10,10 @@ import {
   type SessionSummary,
   UpdateSessionResponse,
 } from '../../src/protocol/execution/session.ts'
+import { openDatabase } from '../../src/storage/d1/database.ts'
+import { selectOwnedSession } from '../../src/storage/d1/sessions.ts'
 import { MAX_INLINE_BYTES } from '../../src/storage/limits.ts'
+import { tokenIdOf } from '../../src/worker/secrets.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { setClock, stopClock } from '../support/workers/clock.ts'
 import { copyOf, failStatements, onFlush } from '../support/workers/d1.ts'
@@ -122,6 +126,40 @@ describe('create and read', () => {
       expect(batch, path).toHaveBeenCalledTimes(1)
     }
     expect(prepare.mock.calls.every(([query]) => /^select/i.test(query))).toBe(true)
+  })
+})
+
+describe('ownership', () => {
+  it('[EC 2] the object answers its owner only, whatever the Worker let through', async () => {
+    const { id } = await created({ title: 't' })
+    const stranger = await makeClient()
+    const who = { userId: stranger.userId, credentials: {}, deploymentProviders: true }
+    const options = { stream: false, digest: 'd', idempotencyKey: null }
+    const execute = ExecuteRequest.parse(makeExecute('hi'))
+    const failed = { ok: false, error: { code: 'session_not_found' } }
+    const refusedTurn = { kind: 'failure', failure: { code: 'session_not_found' } }
+    await inside(id, async (_sql, _state, session) => {
+      expect(await session.detail(stranger.userId)).toMatchObject(failed)
+      expect(await session.update(stranger.userId, { title: 'mine' })).toMatchObject(failed)
+      expect(await session.remove(stranger.userId)).toMatchObject(failed)
+      expect(await session.traces(stranger.userId, { limit: 1, offset: 0 })).toMatchObject(failed)
+      expect(await session.usage(stranger.userId)).toMatchObject(failed)
+      expect(await session.preview(who, execute)).toMatchObject(failed)
+      expect(await session.execute(who, execute, options)).toMatchObject(refusedTurn)
+      expect(await session.continueRun(who, { type: 'break' }, options)).toMatchObject(refusedTurn)
+      const view = { stream: true, lastEventId: null }
+      expect(await session.currentRun(stranger.userId, view)).toMatchObject(refusedTurn)
+    })
+    expect((await read(id)).status).toBe(200)
+  })
+
+  it('[EC 2] a session is found under its owner’s token only', async () => {
+    const { id } = await created({ title: 't' })
+    const stranger = await makeClient()
+    const found = (who: Client) =>
+      selectOwnedSession(openDatabase(env.DB), id, tokenIdOf(who.token) ?? 'no token')
+    expect(await found(client)).toEqual([{ id }])
+    expect(await found(stranger)).toEqual([])
   })
 })
 

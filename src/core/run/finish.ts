@@ -8,6 +8,7 @@ import { withTraces } from './begin.ts'
 import { awaitingApproval, awaitingDecrypt, awaitingTool, completed, failed } from './envelope.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { RunInputEvent, TurnReport } from './inputs.ts'
+import { saying } from './saying.ts'
 import type { LastRoute, RunState, Serving, ToolWait } from './state.ts'
 import type { Step, StepContext } from './step.ts'
 import type { CallRecord, NewCall, TracePayload, Write } from './writes.ts'
@@ -27,7 +28,7 @@ const routeOf = ({ classification, routing }: TurnReport): LastRoute => ({
 /** The turn is decided: it is written down, then either the model is called or somebody is asked first (EC 13). */
 export function resolved(
   state: RunState,
-  { lease, turnId }: Serving,
+  { turnId }: Serving,
   { report, traces, gate, call, failedCall }: Input<'turn_resolved'>,
   context: StepContext,
 ): Step {
@@ -43,7 +44,7 @@ export function resolved(
         state: decided,
         writes: [...before, { w: 'call', turnId, call }],
         events: [],
-        effects: [{ e: 'call_model', lease }],
+        effects: [],
       },
       turnId,
       told,
@@ -122,16 +123,9 @@ export function finishResponse(
       : runCompleted(routed, serving, input, answered, [says, ...costs], context)
   }
   const calls = input.calls.map((mediated) => ({ mediated, id: context.newId() }))
-  const message: Write = {
-    w: 'assistant_message',
-    id: context.newId(),
-    runId: state.runId,
-    text: input.text,
-    provider: report.routing.provider,
-    model: report.routing.model,
-    interrupted: false,
+  const message = saying(state.runId, input.text, call, context, {
     calls: calls.map(({ mediated, id }) => newCall(mediated, id)),
-  }
+  })
   const writes: Write[] = [...answered, message]
   const events = calls.flatMap(({ mediated, id }) => callEvents(mediated, id))
   const payloads: Payload[] = [says, ...calls.map(({ mediated }) => callPayload(mediated)), ...costs]
@@ -193,21 +187,12 @@ function askAgain(
 function runCompleted(
   state: RunState,
   { turnId }: Serving,
-  { text, report, usage, toEncrypt }: Input<'model_responded'>,
+  { text, report, call, usage, toEncrypt }: Input<'model_responded'>,
   writes: Write[],
   payloads: Payload[],
   context: StepContext,
 ): Step {
-  const message: Write = {
-    w: 'assistant_message',
-    id: context.newId(),
-    runId: state.runId,
-    text,
-    provider: report.routing.provider,
-    model: report.routing.model,
-    interrupted: false,
-    calls: [],
-  }
+  const message = saying(state.runId, text, call, context)
   const next: RunState = {
     ...state,
     phase:
@@ -235,23 +220,14 @@ function runCompleted(
 function planMade(
   state: RunState,
   { turnId }: Serving,
-  { text, report, toEncrypt }: Input<'model_responded'>,
+  { text, call, toEncrypt }: Input<'model_responded'>,
   writes: Write[],
   payloads: Payload[],
   context: StepContext,
 ): Step {
   const planId = context.newId()
   const approvalId = context.newId()
-  const message: Write = {
-    w: 'assistant_message',
-    id: context.newId(),
-    runId: state.runId,
-    text,
-    provider: report.routing.provider,
-    model: report.routing.model,
-    interrupted: false,
-    calls: [],
-  }
+  const message = saying(state.runId, text, call, context)
   const pending = pendingOf(toEncrypt)
   const next: RunState = {
     ...state,
@@ -294,16 +270,7 @@ export function finishFailure(
 ): Step {
   const writes: Write[] = []
   if (partial && partial.text !== '') {
-    writes.push({
-      w: 'assistant_message',
-      id: context.newId(),
-      runId: state.runId,
-      text: partial.text,
-      provider: partial.provider,
-      model: partial.model,
-      interrupted: true,
-      calls: [],
-    })
+    writes.push(saying(state.runId, partial.text, partial.call, context, { interrupted: true }))
   }
   if (call) writes.push({ w: 'call_settled', turnId, call })
   return ended(state, turnId, failed(cause), writes, [], call ? costPayloads(call) : [], context)

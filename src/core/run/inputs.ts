@@ -1,6 +1,5 @@
 import type { ContinueRequest } from '../../protocol/execution/continue.ts'
 import type { Failure } from '../../protocol/execution/errors.ts'
-import type { Provider } from '../../protocol/execution/ids.ts'
 import type { TaskIntent } from '../../protocol/execution/policy.ts'
 import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
 import type { Classification, ContextOutcome, RoutingDecision } from '../../protocol/execution/turn.ts'
@@ -18,7 +17,7 @@ export type Gate =
   | { kind: 'cost_limit'; detail: Record<string, unknown> }
 
 /** What a model had said when it was cut off. */
-export type Partial = { text: string; provider: Provider; model: string; call: CallRecord }
+export type Partial = { text: string; call: CallRecord }
 
 /**
  * Everything that can happen to a run. `lease` ties what a served turn reports to the lock under which it was served:

@@ -15,7 +15,6 @@ import type { Write } from './writes.ts'
 export type Effect =
   /** Decide and serve the turn that holds this lease. `plaintext` is opened content, for this turn only. */
   | { e: 'serve_turn'; lease: string; plaintext?: PlainMap }
-  | { e: 'call_model'; lease: string }
   /** Cut the upstream call of a turn that was superseded, and end what waits for it. */
   | { e: 'cancel_turn'; turnId: string }
   /** The turn has its outcome. */

@@ -1,6 +1,7 @@
 import type { Payload } from '../../protocol/execution/trace.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { Partial } from './inputs.ts'
+import { saying } from './saying.ts'
 import { isOver, type RunState, type ToolWait } from './state.ts'
 import type { Effect, Step, StepContext } from './step.ts'
 import type { Write } from './writes.ts'
@@ -16,23 +17,14 @@ export function supersede(
   state: RunState,
   partial: Partial | null,
   note: string,
-  { newId }: StepContext,
+  context: StepContext,
 ): Superseded {
   const result: Superseded = { writes: [], events: [], effects: [], payloads: [] }
   if (state.active) {
     const { turnId } = state.active
     if (partial) {
       if (partial.text !== '') {
-        result.writes.push({
-          w: 'assistant_message',
-          id: newId(),
-          runId: state.runId,
-          text: partial.text,
-          provider: partial.provider,
-          model: partial.model,
-          interrupted: true,
-          calls: [],
-        })
+        result.writes.push(saying(state.runId, partial.text, partial.call, context, { interrupted: true }))
       }
       result.writes.push({ w: 'call_settled', turnId, call: partial.call })
     }

@@ -38,6 +38,8 @@ export type CallRecord = {
     reasoningTokens?: number
   } | null
   cost?: Decimal
+  /** Content that only local models may see took part: so may what was answered (U37). */
+  localOnly?: true
 }
 
 export type NewCall = {
@@ -68,6 +70,7 @@ export type Write =
       provider: Provider
       model: string
       interrupted: boolean
+      localOnly?: true
       calls: NewCall[]
     }
   | { w: 'settle_call'; callId: string; isError: boolean; content: string }

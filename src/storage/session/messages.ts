@@ -11,8 +11,9 @@ type MessageWrite = Extract<Write, { w: 'user_message' } | { w: 'assistant_messa
 export function insertMessage(sql: Sql, seq: number, write: MessageWrite, nowMs: number, rev: number): void {
   const assistant = write.w === 'assistant_message' ? write : null
   sql.rows(
-    `INSERT INTO messages (seq, id, run_id, role, provider, model, content, interrupted, created_at, rev)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO messages (seq, id, run_id, role, provider, model, content, interrupted, local_only, created_at,
+       rev)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     seq,
     write.id,
     write.runId,
@@ -21,6 +22,7 @@ export function insertMessage(sql: Sql, seq: number, write: MessageWrite, nowMs:
     assistant?.model ?? null,
     storeText(sql, `message:${write.id}`, write.text),
     assistant?.interrupted ? 1 : 0,
+    assistant?.localOnly ? 1 : 0,
     nowMs,
     rev,
   )
@@ -99,6 +101,7 @@ export function loadMessages(sql: Sql, fromSeq: number, limit: number): StoredMe
       ...(provider === null ? {} : { provider }),
       ...(model === null ? {} : { model }),
       interrupted: numberOf(row, 'interrupted') === 1,
+      ...(numberOf(row, 'local_only') === 1 ? { localOnly: true as const } : {}),
       calls: calls.get(seq) ?? [],
       createdAtMs: numberOf(row, 'created_at'),
       rev: numberOf(row, 'rev'),

@@ -46,8 +46,6 @@ export const makeRecord = (
 
 export const makePartial = (text: string): PartialAnswer => ({
   text,
-  provider: 'ollama',
-  model: 'm',
   call: makeRecord('cancelled', { inputTokens: 3 }),
 })
 

@@ -121,7 +121,7 @@ export class RunRules {
     if (reply?.by === 'turn') must(reply.turnId === state.active?.turnId, 'the reply waits for another turn')
     if (reply?.by === 'outcome') must(state.active === null, 'answered at once, and still serving')
     for (const effect of effects) {
-      if (effect.e === 'serve_turn' || effect.e === 'call_model')
+      if (effect.e === 'serve_turn')
         must(effect.lease === state.active?.lease, `${effect.e} for another lease`)
     }
     const closed = writes.flatMap((write) => (write.w === 'close_turn' ? [write] : []))

@@ -87,14 +87,14 @@ class Walker {
     tally.set(key, (tally.get(key) ?? 0) + 1)
   }
 
-  #follow(input: RunInputEvent, { effects }: Step): void {
+  #follow(input: RunInputEvent, { effects, writes }: Step): void {
     const active = this.#machine.state?.active ?? null
     if (active === null) this.#served = null
     else if (this.#served?.lease !== active.lease) {
       this.#served = { lease: active.lease, called: false }
       this.#leases.push(active.lease)
     } else {
-      if (effects.some(({ e }) => e === 'call_model')) this.#served.called = true
+      if (writes.some(({ w }) => w === 'call')) this.#served.called = true
       if (effects.some(({ e }) => e === 'serve_turn')) this.#served.called = false
     }
     if (input.type === 'execute_requested' || input.type === 'continuation_received')

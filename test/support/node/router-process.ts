@@ -88,7 +88,6 @@ export class RouterProcess {
         ...['--import', DIE_WITH_PARENT, path.join(ROOT, 'scripts/dev.mjs')],
         ...['--port', String(this.#port), '--ip', '127.0.0.1', '--persist-to', this.persistTo],
         // Else two routers that start at the same time may choose the same one.
-        ...['--inspector-port', '0'],
         ...vars,
       ],
       { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'], detached: true },

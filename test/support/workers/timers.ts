@@ -1,25 +1,26 @@
 import { vi } from 'vitest'
 
+type Timer = { ms: number; fate: 'pending' | 'cleared' | 'rang' }
+
 /** Watches every `setTimeout` of the isolate until the mocks are restored. */
-export function watchTimers(): { pending(): number[] } {
-  const pending = new Map<unknown, number>()
+export function watchTimers(): { pending(): Timer[] } {
+  const timers = new Map<unknown, Timer>()
   const set = globalThis.setTimeout
   const clear = globalThis.clearTimeout
-  vi.spyOn(globalThis, 'setTimeout').mockImplementation(((
-    work: (...args: unknown[]) => void,
-    ms = 0,
-    ...args: unknown[]
-  ) => {
-    const timer = set(() => {
-      pending.delete(timer)
+  const watched = (work: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) => {
+    const timer: Timer = { ms, fate: 'pending' }
+    const id = set(() => {
+      timer.fate = 'rang'
       work(...args)
     }, ms)
-    pending.set(timer, ms)
-    return timer
-  }) as typeof setTimeout)
-  vi.spyOn(globalThis, 'clearTimeout').mockImplementation((timer) => {
-    pending.delete(timer)
-    clear(timer ?? null)
+    timers.set(id, timer)
+    return id
+  }
+  vi.spyOn(globalThis, 'setTimeout').mockImplementation(watched as typeof setTimeout)
+  vi.spyOn(globalThis, 'clearTimeout').mockImplementation((id) => {
+    const timer = timers.get(id)
+    if (timer?.fate === 'pending') timer.fate = 'cleared'
+    clear(id ?? null)
   })
-  return { pending: () => [...pending.values()] }
+  return { pending: () => [...timers.values()].filter(({ fate }) => fate === 'pending') }
 }

@@ -116,6 +116,18 @@ describe('[EC 10.1] candidates', () => {
     ])
   })
 
+  test('[U37] what was answered over constrained content is constrained in later runs', () => {
+    const view = makeView(makeRequest(), {
+      said: [
+        userSays('what is in @secrets/key?', { runId: EARLIER_RUN }),
+        modelSays('It says 42.', { runId: EARLIER_RUN, localOnly: true }),
+        userSays('now'),
+      ],
+    })
+    const constrained = gather(view).filter((one) => one.constrained)
+    expect(constrained.map(({ key }) => key)).toEqual(['message:2'])
+  })
+
   test('[EC 9] history is constrained from the call on that touched a constrained path', () => {
     const secret = makeCall({ name: 'read_file', arguments: { file_path: 'secrets/key' } })
     const view = makeView(makeRequest(), {

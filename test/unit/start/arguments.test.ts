@@ -16,7 +16,16 @@ describe('npm run dev', () => {
         port: 8787,
         persistTo: '/repo/.wrangler/state',
         help: false,
-        forDev: ['--ip', '127.0.0.1', '--port', '8787', '--persist-to', '/repo/.wrangler/state'],
+        forDev: [
+          '--inspector-port',
+          '0',
+          '--ip',
+          '127.0.0.1',
+          '--port',
+          '8787',
+          '--persist-to',
+          '/repo/.wrangler/state',
+        ],
         forMigrations: ['--persist-to', '/repo/.wrangler/state'],
       },
     })
@@ -37,7 +46,7 @@ describe('npm run dev', () => {
     )
     expect(parsed.ok && parsed.value.forDev).toEqual([
       ...['--var', 'A:1', '--var=B:x=y', '-c', 'w.toml'],
-      ...['--ip', '0.0.0.0', '--port', '8899', '--persist-to', '/home/me/state'],
+      ...['--inspector-port', '0', '--ip', '0.0.0.0', '--port', '8899', '--persist-to', '/home/me/state'],
     ])
     expect(parsed.ok && parsed.value.forMigrations).toEqual([
       '-c',

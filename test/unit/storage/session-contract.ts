@@ -147,7 +147,7 @@ rule('[D25] messages come back in their order with everything they had', (sql) =
     call('c4', { answer: { result: 'no', isError: true, refused: true } }),
   ]
   insertMessage(sql, 2, assistantMessage('m2', '', calls), NOW + 1, 4)
-  insertMessage(sql, 3, assistantMessage('m3', 'half a', [], true), NOW + 2, 5)
+  insertMessage(sql, 3, { ...assistantMessage('m3', 'half a', [], true), localOnly: true }, NOW + 2, 5)
   const plain = { name: 'read_file', arguments: { path: 'a.ts' }, isError: false, changesFiles: false }
   const said = { runId: 'run', provider: 'ollama', model: 'small' }
   expect(loadMessages(sql, 1, 10)).toEqual([
@@ -185,6 +185,7 @@ rule('[D25] messages come back in their order with everything they had', (sql) =
       role: 'assistant',
       text: 'half a',
       interrupted: true,
+      localOnly: true,
       calls: [],
       createdAtMs: NOW + 2,
       rev: 5,

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import type { Write } from '../../../../src/core/run/writes.ts'
+import {
+  clientCall,
+  Machine,
+  makePartial,
+  makeRecord,
+  makeReport,
+} from '../../../support/core/run-machine.ts'
+
+const BOUND = { ...makeRecord('answered'), localOnly: true as const }
+
+/** The messages that a step stores, by what they are bound to. */
+const boundTo = (writes: readonly Write[]) =>
+  writes.flatMap((write) => (write.w === 'assistant_message' ? [write.localOnly] : []))
+
+function served(): Machine {
+  const machine = new Machine()
+  machine.execute('what is in @secrets/key?')
+  machine.resolve()
+  return machine
+}
+
+test.each([
+  ['an answer', []],
+  ['a round of calls', [clientCall('shell')]],
+])('[U37] %s over constrained content stays bound to local models', (_, calls) => {
+  const machine = served()
+  const { writes } = machine.accept({
+    type: 'model_responded',
+    lease: machine.lease,
+    text: 'It says 42.',
+    report: makeReport(),
+    calls,
+    call: BOUND,
+    usage: {},
+    toEncrypt: null,
+  })
+  expect(boundTo(writes)).toEqual([true])
+})
+
+test('[U37] so does what was said before it was cut or failed', () => {
+  const partial = { ...makePartial('It says'), call: BOUND }
+  const cut = served().continue({ type: 'break' }, { partial })
+  expect(boundTo('writes' in cut ? cut.writes : [])).toEqual([true])
+  expect(boundTo(served().fail('provider_error', partial).writes)).toEqual([true])
+})
