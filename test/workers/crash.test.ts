@@ -5,7 +5,7 @@ import { SessionUsageResponse } from '../../src/protocol/execution/usage.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { setClock, stopClock } from '../support/workers/clock.ts'
 import { onFlush } from '../support/workers/d1.ts'
-import { describeEach, eachCase } from '../support/workers/each-case.ts'
+import { eachCase } from '../support/workers/each-case.ts'
 import { Hold, until } from '../support/workers/hold.ts'
 import { type Client, makeClient, parsed, refused, turnAs, turnOf } from '../support/workers/router.ts'
 import { type ChatRequest, type Reply, scriptModels } from '../support/workers/scripted-models.ts'
@@ -65,11 +65,13 @@ const inject = (text: string): Step => {
   return () => ({ route: 'continue', body: { type: 'inject', data: { messages: [{ text }] } } })
 }
 
-const SCENARIOS: { name: string; steps: Step[] }[] = [
-  { name: 'a refused call, a tool, an answer', steps: [execute('look'), results] },
-  { name: 'a plan that is approved', steps: [execute('make a plan', 'plan'), approve] },
+const SCENARIOS: { name: string; stream: boolean; steps: Step[] }[] = [
+  { name: 'a refused call, a tool, an answer', stream: false, steps: [execute('look'), results] },
+  { name: 'a refused call, a tool, an answer', stream: true, steps: [execute('look'), results] },
+  { name: 'a plan that is approved', stream: false, steps: [execute('make a plan', 'plan'), approve] },
   {
     name: 'text injected into a pause',
+    stream: true,
     steps: [execute('look'), inject('rather this'), execute('and that')],
   },
 ]
@@ -167,32 +169,27 @@ async function resultOf(sessionId: string) {
   }
 }
 
-describeEach(
+eachCase(
   SCENARIOS,
-  ({ name }) => `${name}`,
-  ({ steps }) => {
-    eachCase(
-      [{ stream: false }, { stream: true }],
-      ({ stream }) => `[EC 5.8] ends the same wherever the object crashes once (streamed: ${stream})`,
-      async ({ stream }) => {
-        const site = crashSite()
-        const undisturbed = await perform(steps, site, { crashAt: Number.POSITIVE_INFINITY, stream })
-        const places = site.passed
-        expect(places).toBeGreaterThan(4)
-        const expected = await resultOf(undisturbed.sessionId)
-        expect(expected).toMatchObject({ lock: null, owed: { messages: null, turns: null }, alarm: null })
-        for (let crashAt = 1; crashAt <= places; crashAt++) {
-          const played = await perform(steps, site, { crashAt, stream })
-          expect(played.crashed, `place ${crashAt} of ${places}`).toBe(true)
-          // What a crash leaves to the alarm is sent when it rings.
-          await ringAlarm(played.sessionId)
-          expect(await resultOf(played.sessionId), `crash at place ${crashAt}`).toEqual(expected)
-          expect(played.last?.status).toBe(undisturbed.last?.status)
-        }
-      },
-      20_000,
-    )
+  ({ name, stream }) =>
+    `[EC 5.8] ${name}: ends the same wherever the object crashes once (streamed: ${stream})`,
+  async ({ steps, stream }) => {
+    const site = crashSite()
+    const undisturbed = await perform(steps, site, { crashAt: Number.POSITIVE_INFINITY, stream })
+    const places = site.passed
+    expect(places).toBeGreaterThan(4)
+    const expected = await resultOf(undisturbed.sessionId)
+    expect(expected).toMatchObject({ lock: null, owed: { messages: null, turns: null }, alarm: null })
+    for (let crashAt = 1; crashAt <= places; crashAt++) {
+      const played = await perform(steps, site, { crashAt, stream })
+      expect(played.crashed, `place ${crashAt} of ${places}`).toBe(true)
+      // What a crash leaves to the alarm is sent when it rings.
+      await ringAlarm(played.sessionId)
+      expect(await resultOf(played.sessionId), `crash at place ${crashAt}`).toEqual(expected)
+      expect(played.last?.status).toBe(undisturbed.last?.status)
+    }
   },
+  20_000,
 )
 
 describe('a crash in mid-turn', () => {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { SessionUsageResponse } from '../../src/protocol/execution/usage.ts'
 import { type BodyChanges, makeExecute, routeTo } from '../support/workers/bodies.ts'
 import { describeEach, eachCase } from '../support/workers/each-case.ts'
@@ -234,6 +234,19 @@ describe('fallback', () => {
     const turn = await turnAs(await client.execute(id, withoutKey), 'completed')
     expect(turn.data.routing).toMatchObject({ model: 'small', fallback_used: true })
     expect(models.chats).toHaveLength(1)
+  })
+})
+
+describe('route records', () => {
+  it('[U38] every completion that leaves is on record, with the rule that chose it', async () => {
+    const info = vi.spyOn(console, 'info')
+    models.script({ status: 500 }, { text: ['x'] })
+    const rules = [{ name: 'first rule', model: 'openai-compat:cloud/big', fallbacks: ['ollama/small'] }]
+    await turnAs(await execute({ routing: { rules } }), 'completed')
+    expect(info.mock.calls.map(([line]) => line)).toEqual([
+      'route completion openai-compat:cloud/big local=false by="first rule" to https://cloud.test',
+      'route completion ollama/small local=true by="first rule" to http://127.0.0.1:11434',
+    ])
   })
 })
 

@@ -1,4 +1,4 @@
-import { beforeAll, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import openapi from '../../schemas/execution/openapi.json'
 import type { Route } from '../../src/protocol/execution/route-parts.ts'
 import { ROUTES } from '../../src/protocol/execution/routes.ts'
@@ -6,7 +6,16 @@ import { SHAPES } from '../../src/protocol/execution/shapes.ts'
 import { app } from '../../src/worker/app.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { describeEach } from '../support/workers/each-case.ts'
-import { type Client, type Headers, makeClient, parsed, refused, send } from '../support/workers/router.ts'
+import { Hold } from '../support/workers/hold.ts'
+import {
+  type Client,
+  type Headers,
+  makeClient,
+  parsed,
+  refused,
+  send,
+  sendWith,
+} from '../support/workers/router.ts'
 import { scriptModels } from '../support/workers/scripted-models.ts'
 import { endOf, eventsOf } from '../support/workers/turn-stream.ts'
 
@@ -125,3 +134,65 @@ describeEach(
     }
   },
 )
+
+describe('providers and models', () => {
+  const DEPLOYED = { LOCAL_DEV: undefined }
+  const LOCAL = ['ollama', 'openai-compat:gone', 'openai-compat:lan']
+  const providersOf = async (who: Client, vars = {}) => {
+    const headers = { Authorization: `Bearer ${who.token}` }
+    const response = await sendWith(vars, 'GET', '/api/v1/llm/providers', undefined, headers)
+    const { providers } = await parsed(response, SHAPES.ListProvidersResponse)
+    return providers.map(({ id }) => id).sort()
+  }
+  const modelsOf = async (headers: Headers = {}) =>
+    parsed(await client.send('GET', '/api/v1/llm/models', undefined, headers), SHAPES.ListModelsResponse)
+
+  it('[D14] local endpoints of a deployment serve its first account, and others only where they are shared', async () => {
+    const second = await makeClient()
+    expect(await providersOf(client, DEPLOYED)).toEqual(['ollama', 'openai-compat:cloud', ...LOCAL.slice(1)])
+    expect(await providersOf(second, DEPLOYED)).toEqual(['openai-compat:cloud'])
+    expect(await providersOf(second, { ...DEPLOYED, SHARED_PROVIDERS: 'true' })).toEqual(
+      await providersOf(client, DEPLOYED),
+    )
+    expect(await providersOf(second)).toEqual(await providersOf(client))
+  })
+
+  it('[D14] another account cannot run on them either', async () => {
+    const second = await makeClient()
+    const sessionId = await second.newSession()
+    const path = `/api/v1/sessions/${sessionId}/execute`
+    const headers = { Authorization: `Bearer ${second.token}` }
+    models.script({ text: ['x'] })
+    const foreign = await sendWith(DEPLOYED, 'POST', path, makeExecute('hi'), headers)
+    expect(await refused(foreign)).toMatchObject({ status: 503, code: 'fallback_exhausted' })
+    expect(models.chats).toHaveLength(0)
+    expect(models.listings).toHaveLength(0)
+    expect((await sendWith({}, 'POST', path, makeExecute('hi'), headers)).status).toBe(200)
+  })
+
+  it('[EC 2.17] lists what can be reached, and why the rest cannot', async () => {
+    const { models: listed, unavailable } = await modelsOf()
+    const names = listed.map(({ provider, model }) => `${provider}/${model}`).sort()
+    expect(names).toEqual([
+      'ollama/other',
+      'ollama/small',
+      'ollama/tiny',
+      'openai-compat:cloud/big',
+      'openai-compat:cloud/plain',
+      'openai-compat:lan/desk',
+    ])
+    expect(unavailable).toMatchObject([{ provider: 'openai-compat:gone', reason: 'provider_unavailable' }])
+  })
+
+  it('[EC 2.17] a provider that is too slow for the caller is left out with `timeout`', async () => {
+    const hold = new Hold()
+    models.onListing = hold.wait
+    const { models: listed, unavailable } = await modelsOf({ 'X-Smista-Timeout-Ms': '20' })
+    hold.release()
+    expect(listed.map(({ provider }) => provider)).not.toContain('ollama')
+    expect(unavailable).toMatchObject([
+      { provider: 'ollama', reason: 'timeout' },
+      { provider: 'openai-compat:gone', reason: 'timeout' },
+    ])
+  })
+})

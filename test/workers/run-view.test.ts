@@ -1,10 +1,18 @@
 import { evictDurableObject } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
+import { env, exports } from 'cloudflare:workers'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { RunResponse } from '../../src/protocol/execution/turn.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { Hold } from '../support/workers/hold.ts'
-import { type Client, makeClient, parsed, refused, turnAs, turnOf } from '../support/workers/router.ts'
+import {
+  type Client,
+  makeClient,
+  makeRequest,
+  parsed,
+  refused,
+  turnAs,
+  turnOf,
+} from '../support/workers/router.ts'
 import { scriptModels } from '../support/workers/scripted-models.ts'
 import { crash, transcriptOf } from '../support/workers/session-object.ts'
 import { endOf, eventsOf, type Frame, STREAM, TurnStream, textOf } from '../support/workers/turn-stream.ts'
@@ -210,6 +218,25 @@ describe('clients that go away', () => {
     const events = eventsIn(await (await attach()).rest())
     expect(endOf(events)).toMatchObject({ status: 'completed', data: { message: { content: 'one two' } } })
     expect(await show()).toMatchObject({ status: 'completed' })
+  })
+
+  it('[U02] a buffered caller that hangs up does not stop its turn', async () => {
+    const hold = new Hold()
+    models.script({ text: ['one '], hold: hold.wait, after: ['two'] })
+    const controller = new AbortController()
+    const path = `/api/v1/sessions/${id}/execute`
+    const headers = { Authorization: `Bearer ${client.token}` }
+    const request = new Request(makeRequest('POST', path, makeExecute('hi'), headers), {
+      signal: controller.signal,
+    })
+    const gone = exports.default.fetch(request)
+    await hold.reached()
+    controller.abort()
+    await expect(gone).rejects.toThrow()
+    hold.release()
+    const events = eventsIn(await (await attach()).rest())
+    expect(endOf(events)).toMatchObject({ status: 'completed', data: { message: { content: 'one two' } } })
+    expect(models.aborted).toBe(0)
   })
 
   it('[U12] a reader that does not read holds up neither the turn nor the others', async () => {
