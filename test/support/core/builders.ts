@@ -37,7 +37,7 @@ export function makeRequest(parts: RequestParts = {}): RunInput {
       ...(parts.command === undefined ? {} : { command: parts.command }),
       ...(parts.explicitModel === undefined ? {} : { explicit_model: parts.explicitModel }),
     },
-    workspace: { root: '/work', referenced_paths: [], ...parts.workspace },
+    workspace: { root: '/code', referenced_paths: [], ...parts.workspace },
     policy: {
       version: 1,
       source: 'merged',

@@ -58,7 +58,7 @@ const Decision = z.strictObject({
   input: z.strictObject({
     input: TaskInput.strict(),
     workspace: Workspace.extend({
-      root: z.string().default('/work'),
+      root: z.string().default('/code'),
       referenced_paths: z.array(z.string()).default([]),
     })
       .strict()

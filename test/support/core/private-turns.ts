@@ -21,7 +21,7 @@ import {
 } from './builders.ts'
 import type { Random } from './random.ts'
 
-const ROOT = '/home/u/work'
+const ROOT = '/home/u/code'
 
 /** True names, relative to the root. */
 const FILES = [

@@ -141,7 +141,7 @@ export function makeWeirdTurn(random: Random): {
     ...(random.chance(0.3) ? { command: random.pick([...INTENTS, null]) } : {}),
     ...(random.chance(0.2) ? { explicitModel: random.pick(REFERENCES) } : {}),
     workspace: {
-      root: random.pick(['/work', '', '/', '.', 'C:\\work', ...PATHS]),
+      root: random.pick(['/code', '', '/', '.', 'C:\\work', ...PATHS]),
       referenced_paths: random.list(3, path),
       ...(random.chance(0.3) ? { active_file: random.pick([...PATHS, null]) } : {}),
       ...(random.chance(0.5) ? { git_diff: random.pick([...DIFFS, null]) } : {}),

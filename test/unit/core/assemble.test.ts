@@ -86,7 +86,7 @@ describe('[EC 11] the conversation', () => {
       makeRequest({
         text: 'fix it',
         workspace: { git_diff: 'diff --git a/a.ts b/a.ts' },
-        attachments: { files: [makeFile('/work/a.ts', 'A'), makeFile('b.ts', 'B')] },
+        attachments: { files: [makeFile('/code/a.ts', 'A'), makeFile('b.ts', 'B')] },
       }),
       { said: [userSays('fix it'), toolRound('', ['c1']), userSays('and this')] },
     )

@@ -44,7 +44,7 @@ const gather = (
   }: { restricted?: string[]; referenced?: string[]; focus?: string[] } = {},
 ) =>
   gatherCandidates(view, {
-    guard: makePrivacyGuard(makePrivacy({ restricted_paths: restricted }), [], '/work'),
+    guard: makePrivacyGuard(makePrivacy({ restricted_paths: restricted }), [], '/code'),
     isReferenced: (path) => referenced.includes(path),
     inFocus: (path) => focus.includes(path),
   })

@@ -32,7 +32,7 @@ const asks = (parts: RequestParts = {}): RequestParts => ({ privacy: { remote: {
 
 describe('[EC 13] disclosure to a remote model', () => {
   const remote = makeModel(REMOTE)
-  const files = { files: [makeFile('a.ts', 'A'), makeFile('/work/b.ts', 'B')] }
+  const files = { files: [makeFile('a.ts', 'A'), makeFile('/code/b.ts', 'B')] }
 
   test.each([
     ['mode `ask` and a remote model', asks(), remote, true],

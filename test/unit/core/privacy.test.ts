@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { makePrivacyGuard } from '../../../src/core/privacy.ts'
 import { makePrivacy, makeRule } from '../../support/core/builders.ts'
 
-const guard = (restricted: string[], root = '/work') =>
+const guard = (restricted: string[], root = '/code') =>
   makePrivacyGuard(makePrivacy({ restricted_paths: restricted }), [], root)
 
 describe('[EC 9] an item is constrained by its path', () => {
@@ -13,7 +13,7 @@ describe('[EC 9] an item is constrained by its path', () => {
         makeRule({ name: 'local', paths: ['c/**'], local_only: true }),
         makeRule({ name: 'free', paths: ['d/**'] }),
       ],
-      '/work',
+      '/code',
     )
     const constrained = ['a/x', 'b/x', 'c/x', 'd/x', 'e/x'].filter((path) => all.isConstrained(path))
     expect(constrained).toEqual(['a/x', 'b/x', 'c/x'])
@@ -26,19 +26,19 @@ describe('[EC 9] an item is constrained by its path', () => {
     ['id_rsa', '/home/u/.ssh/id_rsa', true],
     ['app/.env', 'other/app/.env', false],
     ['.env', '.env.example', false],
-    ['secrets/**', '/work/secrets/key', true],
+    ['secrets/**', '/code/secrets/key', true],
     ['secrets/**', './secrets/../secrets/key', true],
     ['secrets/**', 'secrets\\key', true],
     ['secrets/**', '/elsewhere/secrets/key', false],
-    ['/work/secrets/**', 'secrets/key', true],
-    ['/work/secrets/**', '/work/secrets/key', true],
+    ['/code/secrets/**', 'secrets/key', true],
+    ['/code/secrets/**', '/code/secrets/key', true],
     ['/home/u/.ssh/**', '../home/u/.ssh/key', true],
-    ['../shared/**', '/shared/key', true],
-    ['../shared/**', '../shared/key', true],
+    ['../common/**', '/common/key', true],
+    ['../common/**', '../common/key', true],
     ['./secrets/**', 'secrets/key', true],
     ['secrets/', 'secrets/key', true],
     ['secrets/', 'secret/key', false],
-    ['**/work/**', 'src/a.ts', false],
+    ['**/code/**', 'src/a.ts', false],
     ['geheim-u\u0308/**', 'geheim-\u00fc/x', true],
   ])('[EC 8.2] %j constrains %j: %s', (pattern, path, expected) => {
     expect(guard([pattern]).isConstrained(path)).toBe(expected)
@@ -47,8 +47,8 @@ describe('[EC 9] an item is constrained by its path', () => {
   test('[EC 8.2] an invalid pattern in any of the lists constrains every path', () => {
     const closed = [
       guard(['fine', '[a']),
-      makePrivacyGuard(makePrivacy({ remote: { blocked_paths: ['{a'] } }), [], '/work'),
-      makePrivacyGuard(makePrivacy({}), [makeRule({ name: 'r', paths: ['a\\'], local_only: true })], '/work'),
+      makePrivacyGuard(makePrivacy({ remote: { blocked_paths: ['{a'] } }), [], '/code'),
+      makePrivacyGuard(makePrivacy({}), [makeRule({ name: 'r', paths: ['a\\'], local_only: true })], '/code'),
       guard(['*'.repeat(300)]),
     ]
     for (const one of closed) {

@@ -46,7 +46,7 @@ describe('[EC 9] what binds a turn to local models', () => {
       'a constrained file that the user named',
       {
         workspace: { referenced_paths: ['secrets/a'] },
-        attachments: { files: [makeFile('/work/secrets/a', 's')] },
+        attachments: { files: [makeFile('/code/secrets/a', 's')] },
       },
       'required_content',
     ],
@@ -246,7 +246,7 @@ describe('[EC 8.1] the paths that a route is looked up by', () => {
 
   test.each<[string, RequestParts]>([
     ['a referenced path', { workspace: { referenced_paths: ['./src/x.ts'] } }],
-    ['an absolute one below the root', { workspace: { referenced_paths: ['/work/src/x.ts'] } }],
+    ['an absolute one below the root', { workspace: { referenced_paths: ['/code/src/x.ts'] } }],
     ['the active file', { workspace: { active_file: 'src\\x.ts' } }],
     ['a path of the diff', { workspace: { git_diff: 'diff --git a/src/x.ts b/src/x.ts' } }],
     ['an attached file', { attachments: { files: [makeFile('src/x.ts', '')] } }],
