@@ -48,6 +48,8 @@ export default defineConfig(async () => ({
         plugins: [await inWorkerd()],
         test: {
           name: 'workers',
+          // A file is mostly one workerd that waits for its disk: two at a time suit two cores.
+          maxWorkers: 2,
           // Each file loads the Worker anew: as a few bundles instead of hundreds of modules that takes half the time.
           deps: { optimizer: { ssr: { enabled: true, include: WORKER_PACKAGES } } },
           ...tier('workers'),

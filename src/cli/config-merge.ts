@@ -24,7 +24,7 @@ export function mergeLayers(
   const high = project.config
   const config: ConfigFile = {
     classification: { ...low.classification, ...high.classification },
-    routing: { ...low.routing, ...high.routing },
+    routing: { ...low.routing, ...high.routing, ...keptRules(low, high) },
     privacy: {
       restricted_paths: union(low.privacy?.restricted_paths, high.privacy?.restricted_paths),
       remote: {
@@ -42,6 +42,13 @@ export function mergeLayers(
     defaultRoute: high.routing?.default ? project : global,
   }
   return { config, findings: loosenings(global, project), origin }
+}
+
+/** A project brings its own rules; the user's own rules that keep paths at home stay beside them (EC 24.1). */
+function keptRules(low: ConfigFile, high: ConfigFile): Pick<NonNullable<ConfigFile['routing']>, 'rules'> {
+  const own = high.routing?.rules
+  if (!own) return {}
+  return { rules: [...own, ...(low.routing?.rules ?? []).filter((rule) => rule.local_only)] }
 }
 
 /** The layer that a part of the merged configuration was taken from, for messages. */

@@ -10,13 +10,13 @@ export const configTemplate = (
 
 [routing.default]
 model = ${JSON.stringify(model)}
-# fallbacks = ["anthropic/claude-sonnet-4-5"]
+# fallbacks = ["openai-compat:lab/large"]
 
 # The first matching rule with the lowest priority number wins.
 # [[routing.rules]]
 # name = "reviews"
 # intent = "review"
-# model = "anthropic/claude-sonnet-4-5"
+# model = "openai-compat:lab/large"
 # cost_limit = "0.50"
 #
 # [[routing.rules]]

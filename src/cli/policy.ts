@@ -146,7 +146,7 @@ export function policyOf(
 
 /** What a wrong model reference is answered with. */
 export const notAModel = (reference: string): string =>
-  `"${reference}" is not a model reference; write provider/model, such as ollama/qwen3:8b or anthropic/claude-sonnet-4-5`
+  `"${reference}" is not a model reference; write provider/model, such as ollama/qwen3:8b or openai-compat:lab/large`
 
 const NO_DEFAULT_ROUTE = [
   'no model is set: name one with --model provider/model, or set a default route in the configuration:',
@@ -180,7 +180,7 @@ function holdProject(
   global: Layer,
   project: Layer,
 ): { config: ConfigFile; notices: string[] } {
-  const { tools, privacy } = project.config
+  const { tools, privacy, local_preferences: wanted } = project.config
   const permissions = { ...config.tools?.permissions }
   const ignored: string[] = []
   for (const [key, mode] of Object.entries(tools?.permissions ?? {})) {
@@ -194,10 +194,20 @@ function holdProject(
     remote.mode = DEFAULT_REMOTE_MODE
     ignored.push('privacy.remote mode = "allow"')
   }
+  const preferences = { ...config.local_preferences }
+  if (wanted?.auto_apply === true && global.config.local_preferences?.auto_apply === undefined) {
+    preferences.auto_apply = false
+    ignored.push('auto_apply = true')
+  }
   if (ignored.length === 0) return { config, notices: [] }
   const notice = `${project.file}: ${ignored.join(', ')} has no effect; a project may only tighten. To allow it, say so in ${globalConfigPath()}`
   return {
-    config: { ...config, tools: { permissions }, privacy: { ...config.privacy, remote } },
+    config: {
+      ...config,
+      tools: { permissions },
+      privacy: { ...config.privacy, remote },
+      local_preferences: preferences,
+    },
     notices: [notice],
   }
 }

@@ -18,7 +18,7 @@ import { farewell } from './start/farewell.ts'
 import { type ChosenModel, chooseModel } from './start/local-model.ts'
 import { localModelOf } from './start/router-models.ts'
 import { type RouterProcess, routerLogFile, startRouter } from './start/router-process.ts'
-import { findRouter, type RouterPlace } from './start/running-router.ts'
+import { findRouter, type RouterPlace, untilAnswers } from './start/running-router.ts'
 
 /** Why there is no conversation: a sentence for the user, and what to end with. */
 type StartFailure = { message: string; exitCode: number }
@@ -114,8 +114,10 @@ async function prepare(args: StartArguments, world: World): Step<Ready> {
   if (!found.ok) return usage(found.error)
   const place = found.value
   let chosen: ChosenModel | undefined
-  if (place.running) io.err(`Using the router that already runs at ${place.url}; it goes on afterwards.\n`)
-  else {
+  if (place.running) {
+    io.err(`Using the router that already runs at ${place.url}; it is not stopped at the end.\n`)
+    await untilAnswers(place, { persistTo, signal: world.signal })
+  } else {
     const model = await chooseModel(args.model, process.env)
     if (!model.ok) return usage(model.error)
     chosen = model.value
@@ -190,6 +192,7 @@ async function converse(
       approve: io.isTty ? 'ask' : 'deny',
       io,
       signal,
+      ...(args.sessionId === undefined ? {} : { sessionId: args.sessionId }),
       ...(args.model === undefined || reference === undefined ? {} : { explicitModel: reference }),
     }),
   )

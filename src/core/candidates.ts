@@ -3,7 +3,7 @@ import { shownPaths } from './diff-paths.ts'
 import { normalisePath } from './paths.ts'
 import type { PrivacyGuard } from './privacy.ts'
 import { firstLine } from './tools.ts'
-import { callPaths, type TranscriptMessage } from './transcript.ts'
+import { mentionedPaths, type TranscriptMessage } from './transcript.ts'
 import type { TurnView } from './turn-view.ts'
 
 /** Tests of a path as the client sent it. */
@@ -143,8 +143,8 @@ function historyCandidates(view: TurnView, guard: PrivacyGuard): Candidate[] {
   const messages = [...view.transcript.filter(({ runId }) => runId !== view.runId), ...droppable]
   const touched = new Set<string>()
   return messages.map((message, index) => {
-    const paths = message.calls.flatMap(callPaths)
-    if (paths.some((path) => guard.isConstrained(path))) touched.add(message.runId)
+    const paths = message.calls.flatMap(mentionedPaths)
+    if (paths.some((path) => guard.touchesConstrained(path))) touched.add(message.runId)
     return makeCandidate({
       key: `message:${message.seq}`,
       kind: 'message',

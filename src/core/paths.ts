@@ -29,9 +29,13 @@ export function normalisePath(path: string, root: string): string {
 
 const isAbsolute = (clean: string): boolean => clean.startsWith('/') || /^[A-Za-z]:(\/|$)/.test(clean)
 
+/** A drive is the same one in either case. */
+export const withDrive = (path: string): string =>
+  path.replace(/^[a-z](?=:(\/|$))/, (drive) => drive.toUpperCase())
+
 function clean(path: string): string {
   const unquoted = path.length > 1 && path.startsWith('"') && path.endsWith('"') ? path.slice(1, -1) : path
-  const slashed = unquoted.replaceAll('\\', '/').normalize('NFC')
+  const slashed = withDrive(unquoted.replaceAll('\\', '/').normalize('NFC'))
   const rooted = slashed.startsWith('/')
   const kept: string[] = []
   for (const part of slashed.split('/')) {

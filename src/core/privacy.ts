@@ -1,11 +1,16 @@
 import type { PrivacyPolicy, RoutingRule } from '../protocol/execution/policy.ts'
 import { compileGlob, type Glob } from '../protocol/glob.ts'
-import { baseName, type Spelling, spell } from './paths.ts'
+import { baseName, type Spelling, spell, withDrive } from './paths.ts'
+
+/** Stands for whatever lies in a folder. */
+const ANY_NAME = 'any'
 
 /** Tells which paths must never reach a remote model (EC 9). */
 export type PrivacyGuard = {
   /** True for a path that only local models may see. `path` is as the client sent it. */
   isConstrained(path: string): boolean
+  /** True also for a folder whose contents are. */
+  touchesConstrained(path: string): boolean
   /** Some path is constrained: content of unknown origin may be its. */
   readonly constrainsSome: boolean
 }
@@ -28,15 +33,19 @@ export function makePrivacyGuard(
   ]
   const tests: ((spelling: Spelling) => boolean)[] = []
   for (const pattern of patterns) {
-    const compiled = compileGlob(pattern.replace(/^(\.\/)+/, '').replace(/\/$/, '/**'))
-    if ('invalid' in compiled) return { isConstrained: () => true, constrainsSome: true }
+    const compiled = compileGlob(withDrive(pattern.replace(/^(\.\/)+/, '').replace(/\/$/, '/**')))
+    if ('invalid' in compiled) {
+      return { isConstrained: () => true, touchesConstrained: () => true, constrainsSome: true }
+    }
     tests.push(testOf(pattern, compiled.glob))
   }
+  const isConstrained = (path: string): boolean => {
+    const spelling = spell(path, root)
+    return tests.some((test) => test(spelling))
+  }
   return {
-    isConstrained: (path) => {
-      const spelling = spell(path, root)
-      return tests.some((test) => test(spelling))
-    },
+    isConstrained,
+    touchesConstrained: (path) => isConstrained(path) || isConstrained(`${path}/${ANY_NAME}`),
     constrainsSome: tests.length > 0,
   }
 }

@@ -16,7 +16,7 @@ import { planRoute, type RoutePlan } from './route.ts'
 import { type Demands, promptBudget } from './select.ts'
 import { estimateTokens } from './tokens.ts'
 import { type TurnTool, turnTools } from './tools.ts'
-import { callPaths, type TranscriptCall, type TranscriptMessage } from './transcript.ts'
+import { callPaths, mentionedPaths, type TranscriptCall, type TranscriptMessage } from './transcript.ts'
 import type { TurnView } from './turn-view.ts'
 
 /** A turn that is decided up to the question which of its models are usable. */
@@ -78,7 +78,9 @@ export function planTurn(view: TurnView): Result<TurnPlan, Failure> {
   })
   const requiredConstrained =
     candidates.some(({ required, constrained }) => required && constrained) ||
-    [...referenced, ...called].some((path) => guard.isConstrained(path))
+    [...referenced].some((path) => guard.isConstrained(path)) ||
+    calls.flatMap(mentionedPaths).some((path) => guard.touchesConstrained(path)) ||
+    runUnits(view).fixed.some(({ message }) => message.localOnly === true)
   const mode = policy.privacy.remote?.mode ?? 'ask'
   const demands: Demands = {
     references: route.value.references,
@@ -127,6 +129,11 @@ export function prepareCall(turn: TurnPlan, model: ModelDescriptor): PreparedCal
     outcome: contextOutcome(verdicts, turn.view.olderMessages),
   }
 }
+
+/** The model sees something that only local ones may see: what it answers may repeat it (U37). */
+export const isPrivate = ({ demands }: TurnPlan, { verdicts }: PreparedCall): boolean =>
+  demands.localBecause === 'required_content' ||
+  verdicts.some(({ candidate, included }) => included && candidate.constrained)
 
 /** What every prompt of the turn holds whatever is dropped: instruction, tools, the user's words of this run. */
 function fixedTokens(view: TurnView, tools: readonly TurnTool[]): number {

@@ -154,6 +154,8 @@ function refusal(
   if (demands.overrideUsed && all('absent')) {
     return failure('model_not_found', `the explicit model is not offered: ${tried}`, details)
   }
+  const broken = obstacles.map(({ reference }) => brokenConfiguration(reference, catalogue))
+  if (broken[0] && broken.every((one) => one !== null)) return broken[0]
   const [only] = demands.references
   if (demands.overrideUsed && only !== undefined && all('unavailable')) {
     const { provider, model } = splitModelReference(only)
@@ -168,4 +170,13 @@ function refusal(
     )
   }
   return failure('fallback_exhausted', `no usable model: ${tried}`, details)
+}
+
+/** A provider whose own configuration contradicts itself says so, rather than being called unreachable (EC 21). */
+function brokenConfiguration(reference: ModelReference, catalogue: Catalogue): Failure | null {
+  const { provider, model } = splitModelReference(reference)
+  const found = catalogue.find(provider, model)
+  return found.k === 'unavailable' && found.failure.code === 'invalid_provider_configuration'
+    ? found.failure
+    : null
 }

@@ -42,5 +42,21 @@ export function callPaths({ arguments: args }: Pick<TranscriptCall, 'arguments'>
     .filter((value): value is string => typeof value === 'string' && value.length <= MAX_PATH_CHARS)
 }
 
+/**
+ * Everything in a call that may name a path, for privacy alone: the paths at any depth of its arguments, and each word of
+ * a command line. What a command reads without naming it cannot be known.
+ */
+export function mentionedPaths({ arguments: args }: Pick<TranscriptCall, 'arguments'>): string[] {
+  const words =
+    typeof args.command === 'string' ? args.command.split(/[\s"'`=<>|;&(){}$,]+/).filter(Boolean) : []
+  const nested = Object.values(args).flatMap(function inside(value: unknown): string[] {
+    if (typeof value !== 'object' || value === null) return []
+    if (Array.isArray(value)) return value.flatMap(inside)
+    const map = Object.fromEntries(Object.entries(value))
+    return [...callPaths({ arguments: map }), ...Object.values(map).flatMap(inside)]
+  })
+  return [...callPaths({ arguments: args }), ...nested, ...words]
+}
+
 /** A remembered fact. */
 export type MemoryFact = { scope: 'user' | 'session'; key?: string; content: string }

@@ -30,11 +30,12 @@ function toWire(
   costField: 'actual_cost' | 'estimated_cost',
 ): Usage {
   return {
-    ...(inputTokens === undefined ? {} : { input_tokens: inputTokens }),
-    ...(outputTokens === undefined ? {} : { output_tokens: outputTokens }),
+    // A counter that is zero is left out, like one that is unknown (EC 20.1).
+    ...(inputTokens ? { input_tokens: inputTokens } : {}),
+    ...(outputTokens ? { output_tokens: outputTokens } : {}),
     ...(cachedTokens ? { cached_tokens: cachedTokens } : {}),
     ...(reasoningTokens ? { reasoning_tokens: reasoningTokens } : {}),
-    ...(inputTokens === undefined || outputTokens === undefined
+    ...(inputTokens === undefined || outputTokens === undefined || inputTokens + outputTokens === 0
       ? {}
       : { total_tokens: inputTokens + outputTokens }),
     ...(cost === undefined ? {} : { [costField]: cost, currency: 'USD' }),

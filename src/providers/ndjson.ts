@@ -10,15 +10,24 @@ const MAX_LINE_CHARS = 8 * 1024 * 1024
  */
 export async function* readNdjson(body: ReadableStream<Uint8Array>): AsyncGenerator<unknown, void> {
   const decoder = new TextDecoder()
-  let rest = ''
+  // The pieces of a line whose end has not come: joined once, since a long line comes in thousands of them.
+  let pieces: string[] = []
+  let pieceChars = 0
   for await (const chunk of body) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    if (rest.length > MAX_LINE_CHARS) throw new MalformedAnswer('a line of its answer is too long')
-    for (const line of lines) if (line.trim() !== '') yield parse(line)
+    const ends = decoder.decode(chunk, { stream: true }).split('\n')
+    const rest = ends.pop() ?? ''
+    for (const end of ends) {
+      const line = pieces.join('') + end
+      pieces = []
+      pieceChars = 0
+      if (line.trim() !== '') yield parse(line)
+    }
+    pieces.push(rest)
+    pieceChars += rest.length
+    if (pieceChars > MAX_LINE_CHARS) throw new MalformedAnswer('a line of its answer is too long')
   }
-  rest += decoder.decode()
-  if (rest.trim() !== '') yield parse(rest)
+  const last = pieces.join('') + decoder.decode()
+  if (last.trim() !== '') yield parse(last)
 }
 
 function parse(line: string): unknown {

@@ -1,3 +1,5 @@
+import { isDeeperThan, MAX_JSON_DEPTH } from '../protocol/json-depth.ts'
+
 /** The arguments of a call as `ModelEvent` wants them. */
 export type ToolArguments = { arguments: Record<string, unknown>; malformedArguments?: string }
 
@@ -6,7 +8,7 @@ export function parseToolArguments(text: string): ToolArguments {
   if (text.trim() === '') return { arguments: {} }
   try {
     const value: unknown = JSON.parse(text)
-    if (isObject(value)) return { arguments: value }
+    if (isUsable(value)) return { arguments: value }
   } catch {
     // Not JSON: handed on as it came, the router decides what the model hears of it.
   }
@@ -17,9 +19,12 @@ export function parseToolArguments(text: string): ToolArguments {
 export function takeToolArguments(value: unknown): ToolArguments {
   if (value === undefined || value === null) return { arguments: {} }
   if (typeof value === 'string') return parseToolArguments(value)
-  if (isObject(value)) return { arguments: value }
-  return { arguments: {}, malformedArguments: JSON.stringify(value) }
+  if (isUsable(value)) return { arguments: value }
+  return { arguments: {}, malformedArguments: isTooDeep(value) ? '…' : JSON.stringify(value) }
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isTooDeep = (value: unknown): boolean => isDeeperThan(value, MAX_JSON_DEPTH)
+
+/** An object, and not nested so deeply that it could not be stored and handed on. */
+const isUsable = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !isTooDeep(value)

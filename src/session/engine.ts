@@ -196,7 +196,9 @@ export class RunEngine {
         dispatch: (input) => this.dispatch(input).ok,
         textArrived: (type, text) => this.#textArrived(type, text),
         routed: ({ purpose, provider, model, local, chosenBy, origin }) =>
-          console.info(`route ${purpose} ${provider}/${model} local=${local} by="${chosenBy}" to ${origin}`),
+          console.info(
+            `route ${purpose} ${provider}/${model} local=${local} by=${JSON.stringify(chosenBy)} to ${origin}`,
+          ),
       })
     } catch (error) {
       console.error(`turn ${live.turnId} failed inside the router:`, error)

@@ -1,7 +1,7 @@
 import { priceCall } from '../core/cost.ts'
 import { gateFor } from '../core/gates.ts'
 import { type ModelCall, mediate } from '../core/mediate.ts'
-import { type PreparedCall, planTurn, prepareCall, type TurnPlan } from '../core/resolve.ts'
+import { isPrivate, type PreparedCall, planTurn, prepareCall, type TurnPlan } from '../core/resolve.ts'
 import type { Partial, RunInputEvent, TurnReport } from '../core/run/inputs.ts'
 import type { RunState } from '../core/run/state.ts'
 import type { CallRecord, TracePayload } from '../core/run/writes.ts'
@@ -60,7 +60,7 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
       chosenBy: chosenBy(plan),
       status: 'lost',
       usage: null,
-      ...(plan.demands.localBecause === 'required_content' ? { localOnly: true as const } : {}),
+      ...(isPrivate(plan, prepared) ? { localOnly: true as const } : {}),
     }
     const gate = gateFor(plan, model, prepared, deps.state())
     const traces = failed.size === 0 ? firstTraces(plan, prepared, report) : [routingTrace(report)]

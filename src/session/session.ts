@@ -28,6 +28,7 @@ import { previewTurn } from './preview.ts'
 import type { NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
 import { makeSql } from './sql.ts'
 import { traceEvents } from './traces.ts'
+import { END_ONLY } from './turn-channel.ts'
 import { ANSWER_WAIT_MS, atMost, D1_DEADLINE_MS, withDeadline } from './waiting.ts'
 
 /** What the object needs of its deployment; providers are read from the text variables. */
@@ -197,7 +198,9 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     if (state?.active) {
       const { turnId } = state.active
       const live = engine.liveTurn(turnId)
-      if (stream && live) return { kind: 'stream', stream: live.channel.read(0) }
+      // Whoever names an event that is not held gets the end alone: never a fresh stream in its place (U01, D19).
+      const afterN = lastEventId === null ? 0 : END_ONLY
+      if (stream && live) return { kind: 'stream', stream: live.channel.read(afterN) }
       return {
         kind: 'json',
         body: {
@@ -211,10 +214,10 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     const outcome = turnId === null ? null : (loadTurn(this.#sql, turnId)?.outcome ?? null)
     const envelope = outcome ?? { status: 'idle' as const, data: { trace_id: state?.traceId ?? '' } }
     if (!stream) return { kind: 'json', body: envelope }
-    const ended = turnId === null || resume !== null ? null : engine.liveTurn(turnId)
+    const ended = turnId === null || lastEventId !== null ? null : engine.liveTurn(turnId)
     // Its own events rather than their replay, while they are held: an id then means one event only.
     if (ended?.channel.holdsAfter(0)) return { kind: 'stream', stream: ended.channel.read(0) }
-    return outcomeAnswer(turnId ?? 'idle', envelope, { stream: true, endOnly: resume !== null })
+    return outcomeAnswer(turnId ?? 'idle', envelope, { stream: true, endOnly: lastEventId !== null })
   }
 
   async preview(caller: Caller, body: ExecuteRequest): Promise<Result<PreviewResponse, Failure>> {

@@ -10,6 +10,9 @@ const KEEP_ALIVE_MS = 15_000
 /** What a turn's stream keeps for those who come back; beyond it the oldest events go. */
 const MAX_HELD_UNITS = 4 * 1024 * 1024
 
+/** A place before everything that is held: a reader from there gets the end alone. */
+export const END_ONLY = -1
+
 const encoder = new TextEncoder()
 
 /**
@@ -77,9 +80,13 @@ export class TurnChannel {
     return n >= this.#dropped && n <= this.#dropped + this.#frames.length
   }
 
-  /** The events after the n-th as server-sent events, then those to come, up to the end. */
+  /**
+   * The events after the n-th as server-sent events, then those to come, up to the end. From a place that is not held
+   * the end alone; who has seen the end gets it once more, for a stream always ends with it (D19).
+   */
   read(afterN: number): ReadableStream<Uint8Array> {
-    let next = afterN
+    const last = this.#dropped + this.#frames.length
+    let next = !this.holdsAfter(afterN) ? END_ONLY : this.#ending ? Math.min(afterN, last - 1) : afterN
     let cancelled = false
     let cancelWait: (() => void) | null = null
     return new ReadableStream({
@@ -141,10 +148,10 @@ export class TurnChannel {
   }
 }
 
-/** A finished turn's events as a stream of their own. */
+/** A finished turn's events as a stream of their own, under ids that no other event of the turn had. */
 export function eventStream(turnId: string, events: readonly TurnEvent[]): ReadableStream<Uint8Array> {
   const text = events
-    .map((event, index) => `id: ${turnId}.${index + 1}\ndata: ${JSON.stringify(event)}\n\n`)
+    .map((event, index) => `id: ${turnId}.end${events.length - index}\ndata: ${JSON.stringify(event)}\n\n`)
     .join('')
   return new ReadableStream({
     type: 'bytes',

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import type { ZodType } from 'zod'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
+import { isDeeperThan, MAX_JSON_DEPTH } from '../protocol/json-depth.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { digestOf } from './secrets.ts'
 
@@ -13,7 +14,7 @@ export type Body<T> = { value: T; digest: string }
 
 /**
  * Reads and decodes a JSON body (EC 1.4): 413 when it is too large, 415 for another content type, 400 for text that is
- * no JSON, 422 for JSON of the wrong shape. `digest` tells two bodies apart (D20).
+ * no JSON, 422 for JSON of the wrong shape or nested too deeply. `digest` tells two bodies apart (D20).
  */
 export async function readBody<T>(c: Context, schema: ZodType<T>): Promise<Result<Body<T>, Failure>> {
   const type = (c.req.header('Content-Type') ?? '').split(';', 1)[0]?.trim().toLowerCase()
@@ -47,6 +48,12 @@ export async function readBody<T>(c: Context, schema: ZodType<T>): Promise<Resul
     const where = first?.path ? `\`${first.path}\`: ` : ''
     return err(
       failure('invalid_request', `the body does not fit: ${where}${first?.message ?? ''}`, { issues }),
+    )
+  }
+  if (isDeeperThan(parsed.data, MAX_JSON_DEPTH)) {
+    const details = { max_depth: MAX_JSON_DEPTH }
+    return err(
+      failure('invalid_request', `the body is nested more than ${MAX_JSON_DEPTH} levels deep`, details),
     )
   }
   return ok({ value: parsed.data, digest: await digestOf(`${new URL(c.req.url).pathname}\n${text}`) })

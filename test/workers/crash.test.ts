@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { LEASE_HEARTBEAT_MS, LEASE_MS } from '../../src/core/run/state.ts'
 import { RunResponse, type TurnResponse } from '../../src/protocol/execution/turn.ts'
 import { SessionUsageResponse } from '../../src/protocol/execution/usage.ts'
@@ -24,8 +24,10 @@ import { endOf, eventsOf, STREAM, TurnStream } from '../support/workers/turn-str
 const models = scriptModels()
 
 let client: Client
-beforeEach(async () => {
+beforeAll(async () => {
   client = await makeClient()
+})
+beforeEach(async () => {
   // Requests that die with their object are told as failures of the router.
   vi.spyOn(console, 'error').mockImplementation(() => {})
 })
@@ -300,6 +302,42 @@ describe('a crash in mid-turn', () => {
     await crash(id)
     hold.release()
     expect((await turnAs(await served, 'completed')).data.message.content).toBe('one two')
+  })
+})
+
+describe('storage that fails', () => {
+  /** The object's next statement of this kind fails, once. */
+  const failOnce = (id: string, fits: RegExp, nth: number) =>
+    inside(id, (_sql, state) => {
+      const { sql } = state.storage
+      const real = sql.exec.bind(sql)
+      let seen = 0
+      vi.spyOn(sql, 'exec').mockImplementation((query, ...values) => {
+        if (fits.test(query) && ++seen === nth) throw new Error('SQLITE_FULL')
+        return real(query, ...values)
+      })
+    })
+
+  it('[U03] when a run starts: it is refused, nothing of it is there, and no model was asked', async () => {
+    const id = await client.newSession()
+    models.script({ text: ['x'] })
+    await failOnce(id, /^INSERT INTO checkpoint/, 1)
+    expect(await refused(await client.execute(id, makeExecute('hi')))).toMatchObject({ status: 500 })
+    expect(models.chats).toHaveLength(0)
+    expect(await transcriptOf(id)).toEqual([])
+    await turnAs(await client.execute(id, makeExecute('again')), 'completed')
+    expect((await transcriptOf(id)).map(({ text }) => text)).toEqual(['again', 'x'])
+  })
+
+  it('[U03] when an answer is to be kept: it is not told, and the lock is free', async () => {
+    const id = await client.newSession()
+    models.script({ text: ['x'] })
+    await failOnce(id, /^INSERT INTO messages/, 2)
+    const answer = await refused(await client.execute(id, makeExecute('hi')))
+    expect(answer).toMatchObject({ status: 500, code: 'internal_error' })
+    expect((await checkpointOf(id)).state?.active).toBeNull()
+    await turnAs(await client.execute(id, makeExecute('again')), 'completed')
+    expect((await transcriptOf(id)).map(({ text }) => text)).toEqual(['hi', 'again', 'x'])
   })
 })
 

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { SessionUsageResponse } from '../../src/protocol/execution/usage.ts'
 import { type BodyChanges, makeExecute, routeTo } from '../support/workers/bodies.ts'
 import { describeEach, eachCase } from '../support/workers/each-case.ts'
@@ -12,8 +12,10 @@ const models = scriptModels()
 
 let client: Client
 let id: string
-beforeEach(async () => {
+beforeAll(async () => {
   client = await makeClient()
+})
+beforeEach(async () => {
   id = await client.newSession()
 })
 

@@ -289,6 +289,21 @@ describe('bodies', () => {
     }
   })
 
+  it('[EC 1.4] a body nested deeper than an object can be handed is 422', async () => {
+    const tools = (levels: number) =>
+      JSON.stringify(
+        makeExecute('hi', {
+          attachments: { tools: [{ name: 't', description: 'd', parameters: { deep: 'HERE' } }] } as object,
+        }),
+      ).replace('"HERE"', '['.repeat(levels) + ']'.repeat(levels))
+    for (const levels of [200, 3000, 100_000]) {
+      const answer = await refused(await client.send('POST', inSession('/execute'), tools(levels)))
+      expect(answer, `${levels}`).toMatchObject({ status: 422, code: 'invalid_request' })
+    }
+    models.script({ text: ['hello'] })
+    expect((await client.send('POST', inSession('/execute'), tools(100))).status).toBe(200)
+  })
+
   it('[EC 1] unknown fields are ignored, but not in `local_preferences`', async () => {
     models.script({ text: ['hello'] })
     const extra: object = { surprise: true }

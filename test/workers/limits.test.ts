@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { GetSessionResponse } from '../../src/protocol/execution/session.ts'
 import { MAX_D1_TEXT_BYTES, MAX_TOOL_RESULT_BYTES } from '../../src/storage/limits.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
@@ -11,8 +11,10 @@ const models = scriptModels()
 
 let client: Client
 let id: string
-beforeEach(async () => {
+beforeAll(async () => {
   client = await makeClient()
+})
+beforeEach(async () => {
   id = await client.newSession()
 })
 

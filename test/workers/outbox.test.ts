@@ -1,6 +1,6 @@
 import { evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { writeCopy } from '../../src/storage/d1/copy.ts'
 import { openDatabase } from '../../src/storage/d1/database.ts'
 import { MAX_BATCH_STATEMENTS } from '../../src/storage/limits.ts'
@@ -28,8 +28,10 @@ const models = scriptModels()
 
 let client: Client
 let id: string
-beforeEach(async () => {
+beforeAll(async () => {
   client = await makeClient()
+})
+beforeEach(async () => {
   id = await client.newSession()
   models.script({ text: ['Hello'] })
   stopClock()
@@ -212,6 +214,20 @@ describe('while D1 is slow', () => {
     await until(async () => (await outboxOf()).messagesFrom === null)
     await expectCopied()
     expect(await alarmOf(id)).toBeNull()
+  })
+
+  it('[D26] a turn whose answer waits for D1 is over: the next one may start, and both are answered', async () => {
+    const hold = new Hold()
+    models.script({ text: ['first'] }, { text: ['second'] })
+    onFlush(id, async (send) => {
+      await hold.wait()
+      return send()
+    })
+    const first = turn('one')
+    await hold.reached()
+    const second = await turn('two')
+    hold.release()
+    expect([(await first).data.message.content, second.data.message.content]).toEqual(['first', 'second'])
   })
 
   it('[D26] what was committed meanwhile is sent behind it, one batch at a time', async () => {

@@ -1,7 +1,8 @@
 import { evictDurableObject } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { RunResponse } from '../../src/protocol/execution/turn.ts'
+import { TurnChannel } from '../../src/session/turn-channel.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { Hold } from '../support/workers/hold.ts'
 import {
@@ -21,8 +22,10 @@ const models = scriptModels()
 
 let client: Client
 let id: string
-beforeEach(async () => {
+beforeAll(async () => {
   client = await makeClient()
+})
+beforeEach(async () => {
   id = await client.newSession()
 })
 
@@ -144,12 +147,22 @@ describe('attaching to a turn', () => {
     for (const { frame, stream } of during) {
       expect(await stream.rest()).toEqual(all.slice(all.findIndex(({ id }) => id === frame.id) + 1))
     }
-    // The turn is over, and its events are still held.
+    // The turn is over, and its events are still held. A stream always has an end, so the last one comes again.
     for (const [index, frame] of all.entries()) {
-      expect(await (await attach(frame.id)).rest()).toEqual(all.slice(index + 1))
+      const after = index === all.length - 1 ? [frame] : all.slice(index + 1)
+      expect(await (await attach(frame.id)).rest()).toEqual(after)
     }
     expect(await (await attach()).rest()).toEqual(all)
   })
+
+  it.each(['nonsense', 'a.b', '0.1'])(
+    '[D19] from %s, which is no event, gives the turn_end alone',
+    async (from) => {
+      models.script({ text: ['one ', 'two'] })
+      const frames = await new TurnStream(await client.execute(id, makeExecute('hi'), STREAM)).rest()
+      expect(eventsIn(await (await attach(from)).rest())).toEqual([frames.at(-1)?.event])
+    },
+  )
 
   it('[D19] from an id that is no longer held gives the turn_end of that turn alone', async () => {
     models.script({ text: ['one ', 'two'] })
@@ -249,6 +262,54 @@ describe('clients that go away', () => {
     const other = await attach()
     expect(textOf(eventsIn(await other.rest()))).toHaveLength(2_000_000)
     expect(textOf(eventsIn(await lazy.rest()))).toHaveLength(2_000_000)
+  })
+})
+
+describe('the events of a turn', () => {
+  const text = async (stream: ReadableStream<Uint8Array>) => new Response(stream).text()
+  const idsOf = (read: string) => [...read.matchAll(/^id: t\.(\d+)$/gm)].map(([, n]) => Number(n))
+  const idle = { k: 'outcome', outcome: { status: 'idle', data: { trace_id: 'trace:x' } } } as const
+
+  it('[D19] beyond 4 MiB the oldest are let go; who is behind gets the end alone, never a hole', async () => {
+    const channel = new TurnChannel('t')
+    const slow = channel.read(0).getReader()
+    channel.push({ type: 'text_delta', delta: 'first' })
+    const { value } = await slow.read()
+    expect(new TextDecoder().decode(value)).toContain('first')
+    for (let n = 0; n < 50; n++) channel.push({ type: 'text_delta', delta: 'x'.repeat(100_000) })
+    expect(channel.holdsAfter(0)).toBe(false)
+    expect(channel.holdsAfter(1)).toBe(false)
+    const early = text(channel.read(1))
+    channel.end(idle)
+    slow.releaseLock()
+    expect(idsOf(await early)).toEqual([52])
+    const kept = idsOf(await text(channel.read(30)))
+    expect(kept).toEqual(Array.from({ length: 22 }, (_, n) => n + 31))
+  })
+
+  it('[U46] a comment every 15 s keeps a silent stream open, and no timer outlives its reader', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const channel = new TurnChannel('t')
+    const reader = channel.read(0).getReader()
+    const first = reader.read()
+    await vi.advanceTimersByTimeAsync(14_999)
+    expect(vi.getTimerCount()).toBe(1)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(new TextDecoder().decode((await first).value)).toBe(': keep-alive\n\n')
+    const second = reader.read()
+    await vi.advanceTimersByTimeAsync(1)
+    await reader.cancel()
+    await second
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('[EC 18] nothing follows a turn_end, and a second ending is none', async () => {
+    const channel = new TurnChannel('t')
+    channel.end(idle)
+    channel.end({ k: 'superseded', traceId: 'trace:y' })
+    const read = await text(channel.read(0))
+    expect(read.match(/turn_end/g)).toHaveLength(1)
+    expect(read).toContain('trace:x')
   })
 })
 
@@ -385,6 +446,7 @@ describe('idempotent turns', () => {
     const hold = new Hold()
     models.script({ text: ['one '], hold: hold.wait }, { text: ['whole'] })
     const body = makeExecute('hi')
+    vi.spyOn(console, 'error').mockImplementation(() => {})
     const lost = client.execute(id, body, keyed('k'))
     await hold.reached()
     await crash(id)

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { TurnEvent } from '../../src/protocol/execution/stream.ts'
 import { TraceResponse } from '../../src/protocol/execution/trace.ts'
 import { SessionUsageResponse } from '../../src/protocol/execution/usage.ts'
@@ -14,8 +14,10 @@ const models = scriptModels()
 
 let client: Client
 let id: string
-beforeEach(async () => {
+beforeAll(async () => {
   client = await makeClient()
+})
+beforeEach(async () => {
   id = await client.newSession()
 })
 

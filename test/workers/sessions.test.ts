@@ -177,6 +177,19 @@ describe('list', () => {
     expect((await list()).map(({ archived }) => archived)).toEqual([true, false, false])
   })
 
+  it('[EC 2.7] a turn counts as an update', async () => {
+    const first = await created({ title: 'first' })
+    setClock(Date.now() + 1000)
+    await created({ title: 'second' })
+    expect(await titles()).toEqual(['second', 'first'])
+    setClock(Date.now() + 1000)
+    models.script({ text: ['hello'] })
+    await (await client.execute(first.id, makeExecute('hi'))).text()
+    expect(await titles()).toEqual(['first', 'second'])
+    const { session } = await parsed(await read(first.id), GetSessionResponse)
+    expect((await list())[0]?.updated_at).toBe(session.updated_at)
+  })
+
   it('[EC 2.7] `scope` matches exactly, byte for byte', async () => {
     for (const scope of ['/a', '/a/', '/A', '/a%', null]) await created({ title: `in ${scope}`, scope })
     expect(await titles('?scope=/a')).toEqual(['in /a'])
@@ -344,6 +357,7 @@ describe('delete', () => {
   })
 
   it('[D26] holds although D1 fails, and is finished by the alarm, after a crash too', async () => {
+    vi.spyOn(console, 'warn').mockImplementation(() => {})
     stopClock()
     const { id } = await created({ title: 't' })
     const prepare = failStatements(/^delete/i)

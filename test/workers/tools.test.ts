@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { PreviewResponse } from '../../src/protocol/execution/preview.ts'
 import { TraceResponse } from '../../src/protocol/execution/trace.ts'
 import { type BodyChanges, makeExecute } from '../support/workers/bodies.ts'
@@ -20,8 +20,10 @@ const models = scriptModels()
 
 let client: Client
 let id: string
-beforeEach(async () => {
+beforeAll(async () => {
   client = await makeClient()
+})
+beforeEach(async () => {
   id = await client.newSession()
 })
 

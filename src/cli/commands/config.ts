@@ -62,7 +62,7 @@ export function addConfigCommands(
     .option('--model <provider/model>', 'the model of the default route')
     .option('--project', 'write the file of the current folder instead of the global one')
     .option('--force', 'replace a file that is there')
-    .addHelpText('after', '\nExample:\n  switchyard config init --model anthropic/claude-sonnet-4-5')
+    .addHelpText('after', '\nExample:\n  switchyard config init --model ollama/qwen3:8b')
     .action((_options: unknown, command: Command) => {
       const options = optionsOf<{ model?: string; project?: boolean; force?: boolean }>(command)
       const io = deps.makeIo(options)

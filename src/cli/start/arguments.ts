@@ -18,6 +18,7 @@ waits for more; without one it ends.
 Options:
   --model MODEL         use this model: provider/model, or the name of an Ollama model, or
                         ${DEMO_MODEL}
+  --session ID          go on in this session instead of a new one
   --persist-to FOLDER   keep the router's state there instead of .wrangler/state
   --help                show this
 
@@ -30,8 +31,8 @@ A local model: Ollama (https://ollama.com) is used when it runs and has a model 
 for instance after \`ollama pull qwen3:8b\`. Otherwise a built-in demo model answers; it follows fixed
 rules and is no language model.
 
-A router that already runs here (npm run dev, or another npm start) is used as it is, and goes on
-running afterwards. Everything else that was started is stopped at the end.
+A router that already runs here (npm run dev, or another npm start) is used as it is and is not
+stopped at the end. Everything that was started is.
 `
 
 export type StartArguments = {
@@ -41,6 +42,7 @@ export type StartArguments = {
   /** Whether the port was asked for, rather than taken because nobody said anything. */
   portGiven: boolean
   model: string | undefined
+  sessionId: string | undefined
   persistTo: string | undefined
 }
 
@@ -64,6 +66,7 @@ export function readStartArguments(
     port,
     portGiven: portText !== '',
     model: nonEmpty(values.model) ?? nonEmpty(env.SWITCHYARD_MODEL),
+    sessionId: nonEmpty(values.session),
     persistTo: nonEmpty(values['persist-to']),
   })
 }
@@ -77,6 +80,7 @@ function parse(argv: readonly string[]) {
         options: {
           help: { type: 'boolean', short: 'h' },
           model: { type: 'string' },
+          session: { type: 'string' },
           'persist-to': { type: 'string' },
         },
       }),

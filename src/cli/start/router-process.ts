@@ -18,9 +18,9 @@ export type RouterProcess = {
 export type RouterFailure = { message: string; exitCode: number }
 
 /** A cold start takes about four seconds here, with migrations seven; a slow machine gets ten times that. */
-const READY_TIMEOUT_MS = 60_000
+export const READY_TIMEOUT_MS = 60_000
 /** How often it is asked. */
-const POLL_MS = 150
+export const POLL_MS = 150
 /** A router that is busy starting may hold a request that long. */
 const STATUS_TIMEOUT_MS = 2_000
 /** wrangler stops within two seconds; `npm run dev` itself ends what hangs longer than eight. */

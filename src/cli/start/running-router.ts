@@ -1,8 +1,9 @@
 import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { isOwnerAlive, readOwner } from '../../../scripts/lib-node/file-lock.mjs'
 import { portMessage, probePort } from '../../../scripts/lib-node/port.mjs'
 import { err, ok, type Result } from '../../protocol/result.ts'
-import { answersStatus } from './router-process.ts'
+import { answersStatus, POLL_MS, READY_TIMEOUT_MS } from './router-process.ts'
 
 /** Where the conversation will find its router: one that runs already, or one to be started. */
 export type RouterPlace = { url: string; port: number; running: boolean }
@@ -18,8 +19,8 @@ export async function findRouter(options: {
   persistTo: string
 }): Promise<Result<RouterPlace, string>> {
   const { port, portGiven, persistTo } = options
-  const owner = readOwner(path.join(persistTo, 'router.lock'))
-  if (owner !== undefined && isOwnerAlive(owner) && typeof owner.port === 'number') {
+  const owner = ownerOf(persistTo)
+  if (owner !== undefined && typeof owner.port === 'number') {
     if (portGiven && owner.port !== port) {
       return err(
         [
@@ -35,6 +36,27 @@ export async function findRouter(options: {
   if (found === 'busy' && (await answersStatus(urlOf(port))))
     return ok({ url: urlOf(port), port, running: true })
   return err(portMessage(found, '127.0.0.1', port, `Choose another: PORT=${nextPort(port)} npm start`))
+}
+
+/**
+ * Waits for a router that another `npm start` is just bringing up, which holds its state folder before it answers.
+ * Returns as soon as it answers, when nobody holds the folder, or after the time that a start is given.
+ */
+export async function untilAnswers(
+  { url }: RouterPlace,
+  { persistTo, signal }: { persistTo: string; signal: AbortSignal },
+): Promise<void> {
+  const deadline = Date.now() + READY_TIMEOUT_MS
+  while (!(await answersStatus(url))) {
+    if (signal.aborted || Date.now() > deadline || ownerOf(persistTo) === undefined) return
+    await wait(POLL_MS)
+  }
+}
+
+/** The living process that holds a state folder. */
+function ownerOf(persistTo: string) {
+  const owner = readOwner(path.join(persistTo, 'router.lock'))
+  return owner !== undefined && isOwnerAlive(owner) ? owner : undefined
 }
 
 const urlOf = (port: number): string => `http://127.0.0.1:${port}`

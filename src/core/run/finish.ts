@@ -8,7 +8,7 @@ import { withTraces } from './begin.ts'
 import { awaitingApproval, awaitingDecrypt, awaitingTool, completed, failed } from './envelope.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { RunInputEvent, TurnReport } from './inputs.ts'
-import { saying } from './saying.ts'
+import { saidBy, saying } from './saying.ts'
 import type { LastRoute, RunState, Serving, ToolWait } from './state.ts'
 import type { Step, StepContext } from './step.ts'
 import type { CallRecord, NewCall, TracePayload, Write } from './writes.ts'
@@ -111,15 +111,10 @@ export function finishResponse(
   const routed: RunState = { ...state, lastRoute: routeOf(report) }
   const answered: Write[] = [{ w: 'call_settled', turnId, call }]
   const costs = costPayloads(call)
-  const says: Payload = {
-    type: 'message',
-    role: 'assistant',
-    provider: report.routing.provider,
-    model: report.routing.model,
-  }
+  const says = saidBy(call)
   if (input.calls.length === 0) {
     return state.planning
-      ? planMade(routed, serving, input, answered, costs, context)
+      ? planMade(routed, serving, input, answered, [says, ...costs], context)
       : runCompleted(routed, serving, input, answered, [says, ...costs], context)
   }
   const calls = input.calls.map((mediated) => ({ mediated, id: context.newId() }))
@@ -269,11 +264,16 @@ export function finishFailure(
   context: StepContext,
 ): Step {
   const writes: Write[] = []
+  const payloads: Payload[] = []
   if (partial && partial.text !== '') {
     writes.push(saying(state.runId, partial.text, partial.call, context, { interrupted: true }))
+    payloads.push(saidBy(partial.call))
   }
-  if (call) writes.push({ w: 'call_settled', turnId, call })
-  return ended(state, turnId, failed(cause), writes, [], call ? costPayloads(call) : [], context)
+  if (call) {
+    writes.push({ w: 'call_settled', turnId, call })
+    payloads.push(...costPayloads(call))
+  }
+  return ended(state, turnId, failed(cause), writes, [], payloads, context)
 }
 
 function ended(

@@ -1,3 +1,4 @@
+import type { Payload } from '../../protocol/execution/trace.ts'
 import type { StepContext } from './step.ts'
 import type { CallRecord, NewCall, Write } from './writes.ts'
 
@@ -18,4 +19,12 @@ export const saying = (
   interrupted,
   ...(localOnly === undefined ? {} : { localOnly }),
   calls,
+})
+
+/** How the trace tells of it: who spoke, never what was said (EC 19). */
+export const saidBy = ({ provider, model }: CallRecord): Payload => ({
+  type: 'message',
+  role: 'assistant',
+  provider,
+  model,
 })

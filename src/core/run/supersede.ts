@@ -1,7 +1,7 @@
 import type { Payload } from '../../protocol/execution/trace.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { Partial } from './inputs.ts'
-import { saying } from './saying.ts'
+import { saidBy, saying } from './saying.ts'
 import { isOver, type RunState, type ToolWait } from './state.ts'
 import type { Effect, Step, StepContext } from './step.ts'
 import type { Write } from './writes.ts'
@@ -25,6 +25,7 @@ export function supersede(
     if (partial) {
       if (partial.text !== '') {
         result.writes.push(saying(state.runId, partial.text, partial.call, context, { interrupted: true }))
+        result.payloads.push(saidBy(partial.call))
       }
       result.writes.push({ w: 'call_settled', turnId, call: partial.call })
     }

@@ -55,7 +55,7 @@ export type NewCall = {
 
 /**
  * A change of stored rows. All writes of a step are committed together with the new state, in this order, or not at
- * all. Every write may be applied twice with the same effect.
+ * all.
  */
 export type Write =
   | { w: 'run_input' }

@@ -3,13 +3,13 @@ import type { ChatMessage } from './chat-request.ts'
 /** A tool call with what came back. `failed` also covers a call that was declined. */
 export type Finding = { name: string; arguments: Record<string, unknown>; content: string; failed: boolean }
 
-/** A conversation as this model sees it: the present question, and everything that it knows to answer it. */
+/** A conversation as this model sees it: the present question, and what was found to answer it. */
 export type Conversation = {
   /** The last words of the user, without the files that were attached in front of them. */
   question: string
   /** Files that came with the request, or with the instructions of the project. */
   attached: { path: string; content: string }[]
-  /** In the order of the calls, over all rounds in sight. */
+  /** In the order of the calls, since the last words of the user: what was found before may be out of date. */
   findings: Finding[]
   /** Rounds of tool calls since the last words of the user. */
   rounds: number
@@ -24,6 +24,7 @@ const REQUEST_HEAD = '\n\nRequest:\n'
 
 export function readConversation(messages: readonly ChatMessage[]): Conversation {
   const lastUser = messages.findLastIndex(({ role }) => role === 'user')
+  const since = messages.slice(lastUser + 1)
   const words = splitRequest(messages[lastUser]?.content ?? '')
   const instructions = messages
     .filter(({ role }) => role === 'system')
@@ -31,8 +32,8 @@ export function readConversation(messages: readonly ChatMessage[]): Conversation
   return {
     question: words.question,
     attached: [...words.attached, ...instructions],
-    findings: readFindings(messages),
-    rounds: messages.slice(lastUser + 1).filter(({ tool_calls }) => (tool_calls?.length ?? 0) > 0).length,
+    findings: readFindings(since),
+    rounds: since.filter(({ tool_calls }) => (tool_calls?.length ?? 0) > 0).length,
   }
 }
 

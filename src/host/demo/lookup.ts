@@ -20,7 +20,8 @@ export const planLookup =
     return {
       stages: [
         keywords.map(searchFiles),
-        files.map(readFile),
+        // Of noise, the lines that the search found are enough: a lock file alone can fill the window.
+        files.filter((path) => !NOISE.test(path)).map(readFile),
         ...(lost ? [[listFiles('.')], ...planOverview(evidence).stages] : []),
       ],
       answer: () => answerLookup(evidence, keywords),

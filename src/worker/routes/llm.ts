@@ -24,7 +24,10 @@ llm.get('/providers', async (c) => {
 llm.get('/models', async (c) => {
   const { providers, access } = await providersFor(c)
   const controller = new AbortController()
-  const timer = setTimeout(() => controller.abort(), listingMs(c.req.header('X-Smista-Timeout-Ms')))
+  const timer = setTimeout(
+    () => controller.abort(new DOMException('the listing took too long', 'TimeoutError')),
+    listingMs(c.req.header('X-Smista-Timeout-Ms')),
+  )
   const listed = await Promise.all(
     providers.map(async (provider) => {
       const { id } = provider.descriptor
@@ -43,13 +46,11 @@ llm.get('/models', async (c) => {
       return { id, result }
     }),
   )
-  const late = controller.signal.aborted
   clearTimeout(timer)
   const models = listed.flatMap(({ result }) => (result.ok ? result.value : []))
   const unavailable = listed.flatMap(({ id, result }) => {
     if (result.ok) return []
-    const { category, message, aborted } = result.error
-    return [{ provider: id, reason: late && aborted ? ('timeout' as const) : category, message }]
+    return [{ provider: id, reason: result.error.category, message: result.error.message }]
   })
   return c.json({
     models,

@@ -26,7 +26,7 @@ import { badQuery, parseWhole } from '../query.ts'
 
 /** Trace events per page unless asked otherwise, and at most (EC 2.14). */
 const DEFAULT_TRACE_EVENTS = 50
-const MAX_TRACE_EVENTS = 1000
+const MAX_TRACE_EVENTS = 10_000
 
 export const sessions = new Hono<AppEnv>()
 

@@ -145,6 +145,16 @@ blocked_paths = ["y/**"]
     expect(ExecutePolicy.parse(policy)).toEqual(policy)
   })
 
+  test('[EC 24.1] a project replaces the rules, but not those that keep paths at home', () => {
+    const rule = (name: string, more = '') =>
+      `[[routing.rules]]\nname = "${name}"\npaths = ["${name}/**"]\nmodel = "ollama/small"\n${more}`
+    const policy = policyOf({
+      global: `${ROUTE}${rule('free')}${rule('home', 'local_only = true\n')}`,
+      project: rule('project'),
+    })
+    expect(policy.routing.rules.map(({ name }) => name)).toEqual(['project', 'home'])
+  })
+
   test.each([
     ['tools.permissions.shell', '[tools.permissions]\nshell = "deny"', '[tools.permissions]\nshell = "ask"'],
     ['privacy.remote.mode', '[privacy.remote]\nmode = "ask"', '[privacy.remote]\nmode = "allow"'],
@@ -185,6 +195,19 @@ blocked_paths = ["y/**"]
     })
     const same = loadConfig({ cwd: configHome({ global: `${ROUTE}${project}`, project }).cwd })
     expect(same).toMatchObject({ value: { notices: [] } })
+  })
+
+  test('a project does not switch auto_apply on, unless the global file does', () => {
+    const project = '[local_preferences]\nauto_apply = true\n'
+    expect(loadConfig({ cwd: configHome({ global: ROUTE, project }).cwd })).toMatchObject({
+      value: {
+        preferences: { auto_apply: false },
+        notices: [expect.stringContaining('auto_apply = true has no effect')],
+      },
+    })
+    expect(loadConfig({ cwd: configHome({ global: `${ROUTE}${project}`, project }).cwd })).toMatchObject({
+      value: { preferences: { auto_apply: true }, notices: [] },
+    })
   })
 
   test('preferences are off unless set', () => {

@@ -116,6 +116,22 @@ describe('[EC 10.1] candidates', () => {
     ])
   })
 
+  test.each([
+    ['a command that names one', { command: 'cat secrets/key' }],
+    ['a folder of them', { path: 'secrets' }],
+    ['one deep in its arguments', { edits: [{ path: 'secrets/key' }] }],
+  ])('[U37] history is constrained by a call with %s', (_, args) => {
+    const view = makeView(makeRequest(), {
+      said: [
+        userSays('look', { runId: EARLIER_RUN }),
+        modelSays('', { runId: EARLIER_RUN, calls: [makeCall({ name: 'shell', arguments: args })] }),
+        userSays('now'),
+      ],
+    })
+    const constrained = gather(view, { restricted: ['secrets/**'] }).filter((one) => one.constrained)
+    expect(constrained.map(({ key }) => key)).toEqual(['message:2'])
+  })
+
   test('[U37] what was answered over constrained content is constrained in later runs', () => {
     const view = makeView(makeRequest(), {
       said: [

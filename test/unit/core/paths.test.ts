@@ -20,6 +20,8 @@ describe('[EC 8.1] paths in the form that globs are matched against', () => {
     ['', '/code', '.'],
     ['/etc/passwd', '/', 'etc/passwd'],
     ['C:\\proj\\src\\a.ts', 'C:\\proj', 'src/a.ts'],
+    ['c:\\proj\\src\\a.ts', 'C:\\proj', 'src/a.ts'],
+    ['C:/proj/src/a.ts', 'c:\\proj', 'src/a.ts'],
     ['caf\u0065\u0301.ts', '/code', 'caf\u00e9.ts'],
     ['src/a.ts', '', 'src/a.ts'],
     ['/code/a.ts', '', '/code/a.ts'],

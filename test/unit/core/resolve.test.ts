@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { planTurn, prepareCall } from '../../../src/core/resolve.ts'
+import { isPrivate, planTurn, prepareCall } from '../../../src/core/resolve.ts'
 import { chooseModel } from '../../../src/core/select.ts'
 import type { TurnView } from '../../../src/core/turn-view.ts'
 import {
@@ -91,6 +91,12 @@ describe('[EC 9] what binds a turn to local models', () => {
     ).toBe('required_content')
   })
 
+  test('[U37] that the newest round of this run was answered over content for local models', () => {
+    const said = [userSays('go'), { ...reads('b'), localOnly: true as const }]
+    expect(because({}, { said })).toBe('required_content')
+    expect(because({}, { said: [...said, userSays('and now?')] })).toBe(null)
+  })
+
   test('a call of an earlier run does not: what it read may be left out', () => {
     const said = [
       userSays('go', { runId: EARLIER_RUN }),
@@ -117,6 +123,31 @@ describe('[EC 9] what binds a turn to local models', () => {
     const bound = plan({ preferences: { local_only: true } })
     expect(() => prepareCall(bound, makeModel(REMOTE))).toThrow('bound to local models')
     expect(prepareCall(bound, makeModel(LOCAL)).request.model.local).toBe(true)
+  })
+})
+
+describe('[U37] what a model answers is for local models only when what it saw is', () => {
+  const earlier = [userSays('go', { runId: EARLIER_RUN }), modelSays('It says 42.', { runId: EARLIER_RUN })]
+  test.each<[string, RequestParts, Parameters<typeof makeView>[1], boolean]>([
+    ['nothing constrained', { attachments: { files: [makeFile('a', 's')] } }, {}, false],
+    ['a file that it had to see', { attachments: { files: [makeFile('secrets/a', 's', true)] } }, {}, true],
+    ['a file that could be left out', { attachments: { files: [makeFile('secrets/a', 's')] } }, {}, true],
+    ['a diff', { workspace: { git_diff: 'diff --git a/secrets/a b/secrets/a\n+s' } }, {}, true],
+    [
+      'an earlier answer of that kind',
+      {},
+      { said: [...earlier.map((message) => ({ ...message, localOnly: true as const })), userSays('now')] },
+      true,
+    ],
+    ['an earlier answer of no kind', {}, { said: [...earlier, userSays('now')] }, false],
+  ])('%s', (_, parts, fields, expected) => {
+    const turn = plan({ privacy: secrets, ...parts }, fields)
+    expect(isPrivate(turn, prepareCall(turn, makeModel(LOCAL, { local: true })))).toBe(expected)
+  })
+
+  test('a remote model sees none of it', () => {
+    const turn = plan({ privacy: secrets, attachments: { files: [makeFile('secrets/a', 's')] } })
+    expect(isPrivate(turn, prepareCall(turn, makeModel(REMOTE, { local: false })))).toBe(false)
   })
 })
 

@@ -37,14 +37,12 @@ describe('[EC 20.1] usage of a turn', () => {
     expect(turnUsage([call({ usage: { outputTokens: 7 } })])).toEqual({ output_tokens: 7 })
   })
 
-  test('a known zero stays for input and output, and is left out for what is only part of them', () => {
-    const usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0 }
-    expect(turnUsage([call({ usage, cost: '0' })])).toEqual({
-      input_tokens: 0,
-      output_tokens: 0,
-      total_tokens: 0,
-      actual_cost: '0',
-      currency: 'USD',
+  test('a counter that is zero is left out, and still priced', () => {
+    const zeros = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0 }
+    expect(turnUsage([call({ usage: zeros, cost: '0' })])).toEqual({ actual_cost: '0', currency: 'USD' })
+    expect(turnUsage([call({ usage: { inputTokens: 7, outputTokens: 0 } })])).toEqual({
+      input_tokens: 7,
+      total_tokens: 7,
     })
   })
 })

@@ -87,6 +87,13 @@ describe('where something is', () => {
     ])
   })
 
+  test('a lock file is quoted from what the search found, and not read', () => {
+    const files = { 'package-lock.json': '{\n"license": "MIT"\n}\n' }
+    const { calls, answer } = talk('which license?', workspaceOf(files))
+    expect(names(calls)).toEqual(['search_files license'])
+    expect(answer).toContain('package-lock.json:2  "license": "MIT"')
+  })
+
   test('without a hit it says so and tells what the project is', () => {
     const { answer } = talk('Where are the whales?', workspaceOf(TIDAL))
     expect(answer).toContain('I found nothing about that.')
@@ -215,5 +222,14 @@ describe('limits', () => {
     expect(names(talk('where is predict?', workspaceOf(TIDAL), { before }).rounds[0] ?? [])).toEqual([
       'search_files predict',
     ])
+  })
+
+  test('a command asked for again is run again, and what failed before is not told again', () => {
+    const first = talk('run `date`', () => 'Error: The user declined this call.')
+    const before = [...first.messages, { role: 'assistant' as const, content: first.answer }]
+    const { calls, answer } = talk('run `date`', () => 'Monday', { before })
+    expect(calls).toEqual([{ name: 'shell', arguments: { command: 'date' } }])
+    expect(answer).toContain('`date` ran:\n  Monday')
+    expect(talk('where is predict?', workspaceOf(TIDAL), { before }).answer).not.toContain('declined')
   })
 })

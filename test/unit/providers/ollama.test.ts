@@ -132,6 +132,17 @@ describe('Ollama: the answer', () => {
     ])
   })
 
+  it('arguments nested too deeply to be stored and handed on are none', async () => {
+    const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
+    const line = (args: string) =>
+      `{"message":{"tool_calls":[{"function":{"name":"shell","arguments":${args}}}]}}\n`
+    const events = await eventsOf(
+      `${[nested(128), nested(129), nested(50_000), JSON.stringify(nested(129))].map(line).join('')}{"done":true}\n`,
+    )
+    const malformed = events.map((event) => event.type === 'tool_call' && 'malformedArguments' in event)
+    expect(malformed).toEqual([false, true, true, true, false])
+  })
+
   it('[U37] a model listed as local whose answer comes from another host fails', async () => {
     const [line] = ollamaLines({ text: ['a'] })
     expect(await eventsOf(ndjson([{ ...Object(line), remote_host: 'https://ollama.com:443' }]))).toEqual([

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { readNdjson } from '../../../src/providers/ndjson.ts'
 import { MalformedAnswer, UpstreamCall } from '../../../src/providers/upstream-call.ts'
 import { scriptedFetch } from '../../support/node/scripted-upstream.ts'
@@ -87,6 +87,15 @@ describe('newline-delimited JSON', () => {
     for (let chunkBytes = 1; chunkBytes <= bytes; chunkBytes += 1) {
       expect(await read(body, chunkBytes)).toEqual([{ a: 'ä🚂' }, { b: [1, 2] }, 'last 行'])
     }
+  })
+
+  it('a long line in thousands of pieces is put together once', async () => {
+    const joins = vi.spyOn(Array.prototype, 'join')
+    const text = 'x'.repeat(1_000_000)
+    expect(await read(`"${text}"\n`, 256)).toEqual([text])
+    const long = joins.mock.results.filter(({ value }) => String(value).length > 1_000)
+    joins.mockRestore()
+    expect(long).toHaveLength(1)
   })
 
   it('a line that is no JSON is an error that does not quote it', async () => {

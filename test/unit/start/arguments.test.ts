@@ -82,8 +82,15 @@ describe('npm start', () => {
         port: 8787,
         portGiven: false,
         model: undefined,
+        sessionId: undefined,
         persistTo: undefined,
       },
+    })
+  })
+
+  test('--session is what the last line of a run says to go on with', () => {
+    expect(readStartArguments(['--session', 'x', 'and', 'then?'], {})).toMatchObject({
+      value: { sessionId: 'x', prompt: 'and then?' },
     })
   })
 

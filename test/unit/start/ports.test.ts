@@ -3,17 +3,17 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { parsePort, portMessage, probePort } from '../../../scripts/lib-node/port.mjs'
-import { findRouter } from '../../../src/cli/start/running-router.ts'
+import { findRouter, untilAnswers } from '../../../src/cli/start/running-router.ts'
 import { freePort } from '../../support/node/free-port.ts'
 import { tempFolder } from '../../support/node/temp-folder.ts'
 
 /** Something on a port of its own that answers every request with this JSON. */
-async function listener(body: object): Promise<{ port: number; close(): void }> {
+async function listener(body: object, port = 0): Promise<{ port: number; close(): void }> {
   const server = createServer((_request, response) => {
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify(body))
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   return { port: (server.address() as AddressInfo).port, close: () => server.close() }
 }
@@ -88,5 +88,21 @@ describe('the router that `npm start` uses', () => {
       ok: false,
       error: expect.stringMatching(/port 4711[\s\S]*PORT=4711 npm start[\s\S]*--persist-to/),
     })
+  })
+
+  test('one that is just being brought up is waited for, as long as somebody holds its state', async () => {
+    const port = await freePort()
+    const place = { url: `http://127.0.0.1:${port}`, port, running: true }
+    const { signal } = new AbortController()
+    await untilAnswers(place, { persistTo: tempFolder(), signal })
+
+    const order: string[] = []
+    const persistTo = tempFolder({ 'router.lock': JSON.stringify({ pid: process.pid, port }) })
+    const waiting = untilAnswers(place, { persistTo, signal }).then(() => order.push('waited'))
+    const router = await listener({ status: 'ok', version: '0.1.0' }, port)
+    order.push('listening')
+    await waiting
+    expect(order).toEqual(['listening', 'waited'])
+    router.close()
   })
 })

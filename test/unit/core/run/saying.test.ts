@@ -45,3 +45,17 @@ test('[U37] so does what was said before it was cut or failed', () => {
   expect(boundTo('writes' in cut ? cut.writes : [])).toEqual([true])
   expect(boundTo(served().fail('provider_error', partial).writes)).toEqual([true])
 })
+
+test('[EC 19] the trace tells of each thing that a model said, also of what was cut or is a plan', () => {
+  const messagesIn = (writes: readonly Write[]) =>
+    writes.flatMap((write) =>
+      write.w === 'trace' ? write.entries.filter(({ payload }) => payload.type === 'message') : [],
+    ).length
+  const cut = served().continue({ type: 'break' }, { partial: makePartial('It says') })
+  expect(messagesIn('writes' in cut ? cut.writes : [])).toBe(1)
+  expect(messagesIn(served().fail('provider_error', makePartial('It says')).writes)).toBe(1)
+  const planner = new Machine()
+  planner.execute('plan it', { command: 'plan' })
+  planner.resolve()
+  expect(messagesIn(planner.answer({ text: 'first this, then that' }).writes)).toBe(1)
+})

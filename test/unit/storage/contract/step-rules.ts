@@ -1,0 +1,151 @@
+import { expect } from 'vitest'
+import type { Step } from '../../../../src/core/run/step.ts'
+import type { CallRecord, Write } from '../../../../src/core/run/writes.ts'
+import { ExecuteRequest } from '../../../../src/protocol/execution/execute.ts'
+import { type Checkpoint, EMPTY_OUTBOX, loadCheckpoint } from '../../../../src/storage/session/checkpoint.ts'
+import { commitStep } from '../../../../src/storage/session/commit.ts'
+import { loadMessages } from '../../../../src/storage/session/messages.ts'
+import { loadRunInput, saveRunInput } from '../../../../src/storage/session/run-input.ts'
+import { loadSession, saveSession } from '../../../../src/storage/session/session-row.ts'
+import type { Sql } from '../../../../src/storage/session/sql.ts'
+import { loadTurn } from '../../../../src/storage/session/turns.ts'
+import { executeRequest } from '../../../support/node/run-request.ts'
+import { assistantMessage, call, lostCall, makeSession, makeState, userMessage } from './builders.ts'
+import { count, NOW, ruleInto, type StorageRule } from './rules.ts'
+
+export const STEP_RULES: StorageRule[] = []
+
+const rule = ruleInto(STEP_RULES)
+
+const commit = (
+  sql: Sql,
+  before: Checkpoint,
+  writes: Write[],
+  state = makeState(),
+  nowMs = NOW,
+): Checkpoint => {
+  const result: Step = { state, writes, events: [], effects: [] }
+  return sql.transaction(() => commitStep(sql, before, result, { nowMs, runInput: executeRequest('hi') }))
+}
+const openTurn = (turnId: string): Write => ({ w: 'open_turn', turnId, runId: 'run', turn: 1 })
+const closeTurn = (turnId: string): Write => ({ w: 'close_turn', turnId, status: 'done', outcome: null })
+
+rule(
+  '[D26] a step is stored with what it owes to D1: a running turn not yet, all else from the oldest row on',
+  (sql) => {
+    saveSession(sql, makeSession())
+    const first = commit(sql, loadCheckpoint(sql), [
+      { w: 'run_input' },
+      userMessage('m1', 'hi'),
+      openTurn('t1'),
+    ])
+    expect(first.counters).toEqual({ message: 1, turn: 1, rev: 1, ringReserved: 0 })
+    expect(first.outbox).toEqual({ ...EMPTY_OUTBOX, messagesFrom: 1 })
+    const second = commit(
+      sql,
+      first,
+      [
+        assistantMessage('m2', 'hello', [call('c1')]),
+        { w: 'call', turnId: 't1', call: lostCall },
+        closeTurn('t1'),
+      ],
+      makeState(),
+      NOW + 9,
+    )
+    expect(second.outbox).toEqual({ ...EMPTY_OUTBOX, session: true, messagesFrom: 1, turnsFrom: 1 })
+    expect(loadSession(sql)).toMatchObject({ updatedAtMs: NOW + 9, rev: 2 })
+    const sent: Checkpoint = { ...second, outbox: EMPTY_OUTBOX }
+    const third = commit(sql, sent, [
+      userMessage('m3', 'more'),
+      { w: 'settle_call', callId: 'c1', isError: false, content: 'r' },
+    ])
+    expect(third.outbox).toEqual({ ...EMPTY_OUTBOX, messagesFrom: 2 })
+    expect(loadMessages(sql, 1, 9).map(({ rev }) => rev)).toEqual([1, 3, 3])
+    expect(loadCheckpoint(sql)).toEqual(third)
+  },
+)
+
+rule('[D23] the call that left is known before it answers, and what it came to replaces it', (sql) => {
+  const open = commit(sql, loadCheckpoint(sql), [openTurn('t1'), { w: 'call', turnId: 't1', call: lostCall }])
+  expect(loadTurn(sql, 't1')?.calls).toEqual([lostCall])
+  const failed: CallRecord = { ...lostCall, status: 'failed' }
+  const retried = commit(sql, open, [
+    { w: 'call_settled', turnId: 't1', call: failed },
+    { w: 'call', turnId: 't1', call: lostCall },
+  ])
+  const answered: CallRecord = { ...lostCall, status: 'answered', usage: { inputTokens: 3 } }
+  commit(sql, retried, [{ w: 'call_settled', turnId: 't1', call: answered }])
+  expect(loadTurn(sql, 't1')?.calls).toEqual([failed, answered])
+})
+
+rule(
+  '[EC 15] text injected into an idle run keeps policy, preferences and paths of the last input, no more',
+  (sql) => {
+    const input = ExecuteRequest.parse({
+      ...executeRequest('hi'),
+      input: { text: 'hi', command: 'plan', explicit_model: 'ollama/other' },
+      workspace: { root: '/p', referenced_paths: ['a'], git_diff: 'diff --git a/a b/a', active_file: 'a' },
+      attachments: {
+        files: [{ path: 'a', content: 'x', content_hash: 'sha256:0', required: true }],
+        instructions: [{ source: 'AGENTS.md', content: 'x' }],
+        invoked_skills: [{ name: 's', content: 'x' }],
+        available_skills: [{ name: 't', content: 'x' }],
+      },
+    })
+    saveRunInput(sql, input)
+    commit(sql, loadCheckpoint(sql), [{ w: 'injected_input' }])
+    const kept = loadRunInput(sql)
+    expect(kept.input).toEqual({ text: 'hi' })
+    expect(kept.policy).toEqual(input.policy)
+    expect(kept.local_preferences).toEqual(input.local_preferences)
+    expect(kept.workspace).toEqual({ ...input.workspace, git_diff: null })
+    expect(kept.attachments).toEqual({
+      files: [],
+      instructions: [],
+      invoked_skills: [],
+      available_skills: [],
+    })
+  },
+)
+
+rule('[EC 13] approvals and plans are kept with their outcome', (sql) => {
+  const made = commit(sql, loadCheckpoint(sql), [{ w: 'plan', id: 'p1', content: 'first this' }])
+  commit(
+    sql,
+    made,
+    [
+      { w: 'approval', id: 'a1', targetType: 'plan', targetId: 'p1', decision: 'approved', reason: 'good' },
+      { w: 'plan_status', id: 'p1', status: 'approved' },
+    ],
+    makeState(),
+    NOW + 1,
+  )
+  expect(sql.rows('SELECT * FROM plans')).toEqual([
+    { id: 'p1', content: 'first this', status: 'approved', created_at: NOW, updated_at: NOW + 1 },
+  ])
+  expect(sql.rows('SELECT * FROM approvals')).toEqual([
+    {
+      id: 'a1',
+      target_type: 'plan',
+      target_id: 'p1',
+      decision: 'approved',
+      reason: 'good',
+      created_at: NOW + 1,
+    },
+  ])
+})
+
+rule('[D26] a step that cannot be stored whole is not stored at all', (sql) => {
+  saveSession(sql, makeSession())
+  const before = commit(sql, loadCheckpoint(sql), [userMessage('m1', 'hi'), openTurn('t1')])
+  const writes: Write[] = [
+    userMessage('m2', 'lost'),
+    assistantMessage('m3', '', [call('c1'), call('c1')]),
+    closeTurn('t1'),
+  ]
+  expect(() => commit(sql, before, writes, makeState({ turn: 2 }))).toThrow()
+  expect(loadCheckpoint(sql)).toEqual(before)
+  expect(loadMessages(sql, 1, 9).map(({ id }) => id)).toEqual(['m1'])
+  expect(loadTurn(sql, 't1')?.status).toBe('running')
+  expect(count(sql, 'tool_calls')).toBe(0)
+})
