@@ -42,7 +42,7 @@ export default defineConfig(async () => ({
   test: {
     projects: [
       {
-        test: { name: 'unit', ...tier('unit'), environment: 'node' },
+        test: { name: 'unit', ...tier('unit'), environment: 'node', sequence: { groupOrder: 0 } },
       },
       {
         plugins: [await inWorkerd()],
@@ -50,6 +50,7 @@ export default defineConfig(async () => ({
           name: 'workers',
           // A file is mostly one workerd that waits for its disk: two at a time suit two cores.
           maxWorkers: 2,
+          sequence: { groupOrder: 1 },
           // Each file loads the Worker anew: as a few bundles instead of hundreds of modules that takes half the time.
           deps: { optimizer: { ssr: { enabled: true, include: WORKER_PACKAGES } } },
           ...tier('workers'),
@@ -64,6 +65,8 @@ export default defineConfig(async () => ({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           fileParallelism: false,
+          // Real routers and their time limits come last, with the machine to themselves.
+          sequence: { groupOrder: 2 },
         },
       },
     ],
