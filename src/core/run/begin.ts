@@ -1,5 +1,6 @@
 import { failure } from '../../protocol/execution/errors.ts'
-import { boundText, eventTurnId } from './events.ts'
+import type { PlainMap } from '../../protocol/execution/sealed.ts'
+import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { RunInputEvent } from './inputs.ts'
 import { LEASE_MS, type RunState, type Serving } from './state.ts'
 import type { Refusal, Step, StepContext } from './step.ts'
@@ -115,5 +116,24 @@ export function withTraces(
     ...result,
     state: { ...result.state, traceId: traceIdOf(entries, result.state.traceId) },
     writes: [...result.writes, write],
+  }
+}
+
+/** Opens the turn that `state.active` locks. */
+export function serveNext(
+  state: RunState,
+  writes: Write[],
+  events: RunEvent[],
+  turn: number,
+  plaintext?: PlainMap,
+): Step {
+  const { active } = state
+  if (active === null) return { state, writes, events, effects: [] }
+  return {
+    state: { ...state, turn },
+    writes: [...writes, { w: 'open_turn', turnId: active.turnId, runId: state.runId, turn }],
+    events,
+    effects: [{ e: 'serve_turn', lease: active.lease, ...(plaintext === undefined ? {} : { plaintext }) }],
+    reply: { by: 'turn', turnId: active.turnId },
   }
 }

@@ -1,0 +1,209 @@
+import type { ApprovalDecisionEntry, ContinueKind, ToolResult } from '../../protocol/execution/continue.ts'
+import { failure } from '../../protocol/execution/errors.ts'
+import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
+import type { Payload } from '../../protocol/execution/trace.ts'
+import { acquire, serveNext, withTraces } from './begin.ts'
+import { idle } from './envelope.ts'
+import { boundText, eventTurnId, type RunEvent } from './events.ts'
+import type { Disclosure, PendingWrite, RunPhase, RunState } from './state.ts'
+import type { Refusal, Step, StepContext } from './step.ts'
+import type { Write } from './writes.ts'
+
+const refuse = (message: string, details?: Record<string, unknown>): Refusal => ({
+  refused: failure('invalid_request', message, details),
+})
+
+const doesNotFit = (kind: ContinueKind, phase: RunPhase): Refusal =>
+  refuse(
+    phase.k === 'Idle'
+      ? `nothing is waiting for ${kind}: the run is idle`
+      : `${kind} does not answer the current pause, ${phase.k}`,
+    { phase: phase.k },
+  )
+
+/**
+ * `tool_results`: every outstanding call exactly once (EC 12.4). A result that has been accepted stays as it is: what
+ * repeats it after a crash is accepted and ignored (D05). The phase stays until the next checkpoint.
+ */
+export function toolResults(
+  state: RunState,
+  digest: string,
+  results: ToolResult[],
+  encrypted: SealedMap | undefined,
+  context: StepContext,
+): Step | Refusal {
+  const { phase } = state
+  if (phase.k !== 'AwaitingTool') return doesNotFit('tool_results', phase)
+  const answered = new Set<string>()
+  for (const { call_id: callId, driver_epoch: epoch } of results) {
+    if (answered.has(callId)) return refuse(`call ${callId} is answered twice`, { call_id: callId })
+    answered.add(callId)
+    if (!phase.calls.some((call) => call.callId === callId)) {
+      return refuse(`call ${callId} is not outstanding`, { call_id: callId })
+    }
+    if (epoch !== undefined && epoch !== state.driverEpoch) {
+      return refuse('the result comes from an earlier driver of this run', {
+        call_id: callId,
+        driver_epoch: state.driverEpoch,
+      })
+    }
+  }
+  const open = new Map(phase.calls.filter(({ settled }) => !settled).map((call) => [call.callId, call]))
+  const missing = [...open.keys()].filter((callId) => !answered.has(callId))
+  if (missing.length > 0) return refuse('every outstanding call needs a result', { missing })
+  const unsealed = missingSeals(phase.pending, encrypted)
+  if (unsealed.length > 0) return refuse('content is still unsealed', { missing: unsealed })
+  const active = acquire(context)
+  const writes: Write[] = sealedWrites(phase.pending, encrypted)
+  const events: RunEvent[] = []
+  const payloads: Payload[] = []
+  for (const { call_id: callId, content, is_error: isError, decision } of results) {
+    const name = open.get(callId)?.toolName
+    if (name === undefined) continue
+    writes.push({ w: 'settle_call', callId, isError, content })
+    events.push({ type: 'tool_finished', id: callId, name, success: !isError, content: boundText(content) })
+    payloads.push({ type: 'tool_call', tool_name: name, status: isError ? 'failed' : 'completed' })
+    if (!decision) continue
+    writes.push({ w: 'approval', id: context.newId(), targetType: 'tool_call', targetId: callId, decision })
+    payloads.push({ type: 'approval', target_type: 'tool_call', target_id: callId, decision })
+  }
+  const next: RunState = {
+    ...state,
+    phase: { ...phase, calls: phase.calls.map((call) => ({ ...call, settled: true })) },
+    active,
+    unsettled: { digest, kind: 'tool_results' },
+    unattendedRounds: 0,
+  }
+  // Results that were all known already are those of the turn that a crash cut off: it is served again.
+  const turn = open.size === 0 ? state.turn : state.turn + 1
+  return withTraces(serveNext(next, writes, events, turn), active.turnId, payloads, context)
+}
+
+/**
+ * `approval_decisions`: the entry that names the pending approval counts, others are ignored (EC 13). The first decision
+ * stands: what comes after a crash goes on with it, whatever it says (D05).
+ */
+export function decide(
+  state: RunState,
+  digest: string,
+  decisions: ApprovalDecisionEntry[],
+  encrypted: SealedMap | undefined,
+  context: StepContext,
+): Step | Refusal {
+  const { phase } = state
+  if (phase.k !== 'AwaitingApproval') return doesNotFit('approval_decisions', phase)
+  const entry = decisions.find(({ approval_id: id }) => id === phase.approvalId)
+  if (!entry) return refuse('no decision names the pending approval', { approval_id: phase.approvalId })
+  const unsealed = missingSeals(phase.pending, encrypted)
+  if (unsealed.length > 0) return refuse('content is still unsealed', { missing: unsealed })
+  const settled = phase.decided !== null
+  const decision = phase.decided ?? entry.decision
+  const reason = entry.reason ?? undefined
+  const target =
+    phase.planId === undefined
+      ? ({ targetType: 'gate', targetId: phase.approvalId } as const)
+      : ({ targetType: 'plan', targetId: phase.planId } as const)
+  const withReason = reason === undefined ? {} : { reason }
+  const writes: Write[] = sealedWrites(phase.pending, encrypted)
+  if (!settled) {
+    writes.push({ w: 'approval', id: context.newId(), ...target, decision, ...withReason })
+    if (phase.planId !== undefined) writes.push({ w: 'plan_status', id: phase.planId, status: decision })
+  }
+  const events: RunEvent[] = settled
+    ? []
+    : [{ type: 'approval_resolved', approvalId: phase.approvalId, decision }]
+  const payloads: Payload[] = settled
+    ? []
+    : [
+        {
+          type: 'approval',
+          target_type: target.targetType,
+          target_id: target.targetId,
+          decision,
+          ...withReason,
+        },
+      ]
+  const endsRun = decision === 'rejected' && phase.kind !== 'remote_disclosure'
+  if (endsRun) {
+    const ended: Step = {
+      state: { ...state, phase: { k: 'Idle' }, unsettled: null, planning: false, checkpointTurnId: null },
+      writes,
+      events: [...events, { type: 'turn_finished', turnId: eventTurnId(state.runId), outcome: 'completed' }],
+      effects: [],
+    }
+    const traced =
+      state.checkpointTurnId === null ? ended : withTraces(ended, state.checkpointTurnId, payloads, context)
+    return { ...traced, reply: { by: 'outcome', outcome: idle(traced.state.traceId) } }
+  }
+  const active = acquire(context)
+  const approved = decision === 'approved'
+  const next: RunState = {
+    ...state,
+    phase: { ...phase, decided: decision },
+    active,
+    unsettled: { digest, kind: 'approval_decisions' },
+    ...(phase.kind === 'plan' ? { planning: false, planApproved: true } : {}),
+    ...(phase.kind === 'cost_limit' ? { costAccepted: true } : {}),
+    ...(phase.disclosure === undefined
+      ? {}
+      : approved
+        ? { disclosed: withDisclosure(state.disclosed, phase.disclosure) }
+        : { remoteDeclined: true }),
+  }
+  // A gate stands before the call of the turn that raised it; an approved plan is the end of one.
+  const turn = phase.kind === 'plan' && !settled ? state.turn + 1 : state.turn
+  return withTraces(serveNext(next, writes, events, turn), active.turnId, payloads, context)
+}
+
+/** Adds to what one model may see; what others may see is their own. */
+function withDisclosure(known: readonly Disclosure[], { provider, model, paths }: Disclosure): Disclosure[] {
+  const same = (one: Disclosure) => one.provider === provider && one.model === model
+  const before = known.find(same)?.paths ?? []
+  return [
+    ...known.filter((one) => !same(one)),
+    { provider, model, paths: [...new Set([...before, ...paths])] },
+  ]
+}
+
+/** `decrypted`: every record that was asked for (EC 17.3). The plaintext goes to the turn and nowhere else. */
+export function decrypted(
+  state: RunState,
+  digest: string,
+  plaintext: PlainMap,
+  encrypted: SealedMap | undefined,
+  context: StepContext,
+): Step | Refusal {
+  const { phase } = state
+  if (phase.k !== 'AwaitingDecrypt') return doesNotFit('decrypted', phase)
+  const closed = phase.records.filter((ref) => plaintext[ref] === undefined)
+  if (closed.length > 0) return refuse('content is still missing in plaintext', { missing: closed })
+  const unsealed = missingSeals(phase.pending, encrypted)
+  if (unsealed.length > 0) return refuse('content is still unsealed', { missing: unsealed })
+  const active = acquire(context)
+  const next: RunState = { ...state, active, unsettled: { digest, kind: 'decrypted' } }
+  return serveNext(next, sealedWrites(phase.pending, encrypted), [], state.turn, plaintext)
+}
+
+/** `sealed`: the ciphertext of everything that the completed turn left open; the run goes idle. */
+export function sealed(state: RunState, encrypted: SealedMap): Step | Refusal {
+  const { phase } = state
+  if (phase.k !== 'AwaitingEncrypt') return doesNotFit('sealed', phase)
+  const unsealed = missingSeals(phase.pending, encrypted)
+  if (unsealed.length > 0) return refuse('content is still unsealed', { missing: unsealed })
+  return {
+    state: { ...state, phase: { k: 'Idle' }, unsettled: null, checkpointTurnId: null },
+    writes: sealedWrites(phase.pending, encrypted),
+    events: [],
+    effects: [],
+    reply: { by: 'outcome', outcome: idle(state.traceId) },
+  }
+}
+
+const missingSeals = (pending: PendingWrite[], encrypted: SealedMap | undefined): string[] =>
+  pending.filter(({ ref }) => encrypted?.[ref] === undefined).map(({ ref }) => ref)
+
+const sealedWrites = (pending: PendingWrite[], encrypted: SealedMap | undefined): Write[] =>
+  pending.flatMap(({ ref }) => {
+    const payload = encrypted?.[ref]
+    return payload === undefined ? [] : [{ w: 'sealed' as const, ref, payload }]
+  })

@@ -1,0 +1,96 @@
+import type { UserMessage } from '../../protocol/execution/continue.ts'
+import { acquire, isResend, serveNext, withTraces } from './begin.ts'
+import { idle } from './envelope.ts'
+import { boundText, eventTurnId } from './events.ts'
+import type { Partial } from './inputs.ts'
+import { isOver, type RunState } from './state.ts'
+import type { Step, StepContext } from './step.ts'
+import { givenUp, supersede } from './supersede.ts'
+
+/** `break`: always accepted; the run goes idle. */
+export function stop(state: RunState, partial: Partial | null, context: StepContext): Step {
+  if (isOver(state) && state.phase.k === 'Idle') {
+    const outcome = idle(state.traceId)
+    return { state, writes: [], events: [], effects: [], reply: { by: 'outcome', outcome } }
+  }
+  const ended = supersede(state, partial, 'Cancelled by the user.', context)
+  const turnId = state.active?.turnId ?? state.checkpointTurnId
+  const next: Step = {
+    state: {
+      ...state,
+      phase: { k: 'Idle' },
+      active: null,
+      unsettled: null,
+      planning: false,
+      checkpointTurnId: null,
+    },
+    writes: ended.writes,
+    events: [...ended.events, ...givenUp(state)],
+    effects: ended.effects,
+  }
+  const traced = turnId === null ? next : withTraces(next, turnId, ended.payloads, context)
+  return { ...traced, reply: { by: 'outcome', outcome: idle(traced.state.traceId) } }
+}
+
+/** `inject`: always accepted; the texts become the newest user input and the next turn runs (EC 15). */
+export function inject(
+  state: RunState,
+  digest: string,
+  messages: UserMessage[],
+  partial: Partial | null,
+  context: StepContext,
+): Step {
+  const active = acquire(context)
+  if (state.unsettled?.kind === 'inject' && isResend(state, digest)) {
+    return serveNext({ ...state, active }, [], [], state.turn)
+  }
+  const ended = supersede(state, partial, 'Cancelled: the user gave new input.', context)
+  const fresh = isOver(state)
+  const runId = fresh ? context.newId() : state.runId
+  const messageId = context.newId()
+  const text = messages.map((message) => message.text).join('\n')
+  const turn = fresh ? 1 : state.turn + 1
+  const next: RunState = {
+    ...state,
+    runId,
+    turn,
+    phase: { k: 'Idle' },
+    active,
+    unsettled: { digest, kind: 'inject' },
+    planning: fresh ? false : state.planning,
+    unattendedRounds: 0,
+    promptTraced: false,
+    checkpointTurnId: null,
+    ...(fresh
+      ? {
+          driverEpoch: state.driverEpoch + 1,
+          planApproved: false,
+          remoteDeclined: false,
+          disclosed: [],
+          costAccepted: false,
+        }
+      : {}),
+  }
+  const prompt = boundText(text)
+  const result = serveNext(
+    next,
+    [
+      ...ended.writes,
+      ...(fresh ? [{ w: 'injected_input' as const }] : []),
+      { w: 'user_message', id: messageId, runId, text },
+    ],
+    [
+      ...ended.events,
+      fresh
+        ? { type: 'turn_started', turnId: eventTurnId(runId), messageId, prompt }
+        : { type: 'input_injected', turnId: eventTurnId(runId), messageId, prompt },
+    ],
+    turn,
+  )
+  return withTraces(
+    { ...result, effects: [...ended.effects, ...result.effects] },
+    active.turnId,
+    ended.payloads,
+    context,
+  )
+}
