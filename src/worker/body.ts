@@ -24,15 +24,9 @@ export async function readBody<T>(c: Context, schema: ZodType<T>): Promise<Resul
       status: 415,
     })
   }
-  const text = await readText(c.req.raw)
-  if (text === null) {
-    return err({
-      ...failure('invalid_request', `the body is larger than ${MAX_BODY_BYTES} bytes`, {
-        max_bytes: MAX_BODY_BYTES,
-      }),
-      status: 413,
-    })
-  }
+  const read = await readText(c.req.raw)
+  if (!read.ok) return read
+  const text = read.value
   let json: unknown
   try {
     json = JSON.parse(text)
@@ -59,22 +53,35 @@ export async function readBody<T>(c: Context, schema: ZodType<T>): Promise<Resul
   return ok({ value: parsed.data, digest: await digestOf(`${new URL(c.req.url).pathname}\n${text}`) })
 }
 
-/** The body as text, or null as soon as it is longer than allowed. */
-async function readText(request: Request): Promise<string | null> {
-  if (Number(request.headers.get('Content-Length') ?? 0) > MAX_BODY_BYTES) return null
-  if (request.body === null) return ''
-  const decoder = new TextDecoder()
+const TOO_LARGE: Failure = {
+  ...failure('invalid_request', `the body is larger than ${MAX_BODY_BYTES} bytes`, {
+    max_bytes: MAX_BODY_BYTES,
+  }),
+  status: 413,
+}
+const NOT_UTF8: Failure = { ...failure('invalid_request', 'the body is not valid UTF-8'), status: 400 }
+
+/** The body as text. It is given up as soon as it is longer than allowed or no text. */
+async function readText(request: Request): Promise<Result<string, Failure>> {
+  if (Number(request.headers.get('Content-Length') ?? 0) > MAX_BODY_BYTES) return err(TOO_LARGE)
+  if (request.body === null) return ok('')
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
   let bytes = 0
   let text = ''
   const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader()
+  const giveUp = async (why: Failure): Promise<Result<string, Failure>> => {
+    await reader.cancel()
+    return err(why)
+  }
   for (;;) {
     const { done, value } = await reader.read()
-    if (done) return text + decoder.decode()
-    bytes += value.byteLength
-    if (bytes > MAX_BODY_BYTES) {
-      await reader.cancel()
-      return null
+    if (!done) bytes += value.byteLength
+    if (bytes > MAX_BODY_BYTES) return giveUp(TOO_LARGE)
+    try {
+      text += done ? decoder.decode() : decoder.decode(value, { stream: true })
+    } catch {
+      return giveUp(NOT_UTF8)
     }
-    text += decoder.decode(value, { stream: true })
+    if (done) return ok(text)
   }
 }

@@ -257,6 +257,21 @@ describe('bodies', () => {
     }
   })
 
+  it('[EC 1.4] bytes that are no UTF-8 are 400, wherever they are split', async () => {
+    const bytes = [...new TextEncoder().encode('{"title":"'), 0xc3, 0x28, ...new TextEncoder().encode('"}')]
+    for (const cut of [bytes.length, 11, 12]) {
+      const body = new ReadableStream<Uint8Array>({
+        start: (controller) => {
+          controller.enqueue(Uint8Array.from(bytes.slice(0, cut)))
+          controller.enqueue(Uint8Array.from(bytes.slice(cut)))
+          controller.close()
+        },
+      })
+      const answer = await refused(await client.send('POST', '/api/v1/sessions', body))
+      expect(answer).toMatchObject({ status: 400, code: 'invalid_request' })
+    }
+  })
+
   it('[EC 1.4] another content type is 415, on every route with a body', async () => {
     for (const { method, path } of withBody()) {
       for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp', '']) {
