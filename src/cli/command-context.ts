@@ -8,9 +8,6 @@ import { signedInClient } from './sign-in.ts'
 /** Where `npm start` and `npm run dev` serve. */
 export const DEFAULT_URL = 'http://127.0.0.1:8787'
 
-/** What a command ends with. */
-export type CommandResult = Promise<number>
-
 /** What every command gets; replaced by tests. */
 export type CommandDeps = { makeIo: (options: { color?: boolean }) => CliIo }
 

@@ -105,18 +105,9 @@ export function loadConfig(options: { cwd: string }): Result<LoadedConfig, Confi
 }
 
 /**
- * The policy that is sent with each run from `cwd` (EC 24.1): built-in defaults, then the global file, then the
- * project's. `defaultModel` is the default route when no file names one.
+ * The policy that is sent with each run (EC 24.1): built-in defaults, then the global file, then the project's.
+ * `defaultModel` is the default route when no file names one.
  */
-export function buildPolicy(options: {
-  cwd: string
-  defaultModel?: string
-}): Result<ExecutePolicy, ConfigFailure> {
-  const loaded = loadConfig(options)
-  return loaded.ok ? policyOf(loaded.value, options.defaultModel) : loaded
-}
-
-/** The policy of a loaded configuration. */
 export function policyOf(
   loaded: LoadedConfig,
   defaultModel: string | undefined,

@@ -1,5 +1,6 @@
 import type { Provider } from '../protocol/execution/ids.ts'
 import type { ProviderDescriptor } from '../protocol/execution/models.ts'
+import { digestOf } from '../storage/digest.ts'
 
 /** Who asks, and which provider keys came with the request: for this turn only, in memory only (D06). */
 export type Caller = {
@@ -41,9 +42,4 @@ export async function makeAccess(
     cacheKey: (provider) =>
       `${provider}\n${digests.get(provider) ?? (deploymentProviders ? 'deployment' : 'none')}`,
   }
-}
-
-async function digestOf(key: string): Promise<string> {
-  const bytes = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(key)))
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

@@ -3,7 +3,7 @@ import type { ZodType } from 'zod'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import { isDeeperThan, MAX_JSON_DEPTH } from '../protocol/json-depth.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
-import { digestOf } from './secrets.ts'
+import { digestOf } from '../storage/digest.ts'
 
 /** Larger request bodies are refused unread (EC 1.5). */
 export const MAX_BODY_BYTES = 10 * 1024 * 1024

@@ -34,11 +34,6 @@ export function tokenIdOf(token: string): string | null {
   return match?.[1] === undefined ? null : dashed(match[1])
 }
 
-export async function digestOf(secret: string): Promise<string> {
-  const bytes = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(secret)))
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
-}
-
 /** Compares two digests in a time that does not depend on where they differ. */
 export function sameDigest(a: string, b: string): boolean {
   const encoder = new TextEncoder()

@@ -6,7 +6,7 @@ import {
   SignInResponse,
   SignOutResponse,
 } from '../../src/protocol/execution/auth.ts'
-import { digestOf } from '../../src/worker/secrets.ts'
+import { digestOf } from '../../src/storage/digest.ts'
 import { eachCase } from '../support/workers/each-case.ts'
 import { clientWith, makeClient, ORIGIN, parsed, refused, send, sendWith } from '../support/workers/router.ts'
 

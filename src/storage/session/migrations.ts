@@ -14,7 +14,8 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `CREATE TABLE run_input (id INTEGER PRIMARY KEY CHECK (id = 1), body TEXT NOT NULL)`,
     `CREATE TABLE messages (
        seq INTEGER PRIMARY KEY, id TEXT NOT NULL, run_id TEXT NOT NULL, role TEXT NOT NULL, provider TEXT, model TEXT,
-       content TEXT NOT NULL, interrupted INTEGER NOT NULL, local_only INTEGER NOT NULL, created_at INTEGER NOT NULL, rev INTEGER NOT NULL
+       content TEXT NOT NULL, interrupted INTEGER NOT NULL, local_only INTEGER NOT NULL, created_at INTEGER NOT NULL,
+       rev INTEGER NOT NULL
      )`,
     `CREATE TABLE tool_calls (
        message_seq INTEGER NOT NULL, ordinal INTEGER NOT NULL, id TEXT NOT NULL, provider_call_id TEXT,

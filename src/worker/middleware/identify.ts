@@ -6,10 +6,11 @@ import { selectFirstUser, selectToken } from '../../storage/d1/accounts.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
 import { orFault } from '../../storage/d1/fault.ts'
 import { selectOwnedSession } from '../../storage/d1/sessions.ts'
+import { digestOf } from '../../storage/digest.ts'
 import type { AppEnv, Identity } from '../context.ts'
 import type { Env } from '../env.ts'
 import { failed } from '../errors.ts'
-import { digestOf, sameDigest, tokenIdOf } from '../secrets.ts'
+import { sameDigest, tokenIdOf } from '../secrets.ts'
 
 /** Nobody's id: keeps the batch one shape where the path names no session. */
 const NO_SESSION = '00000000-0000-0000-0000-000000000000'

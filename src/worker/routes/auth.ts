@@ -9,12 +9,13 @@ import { failure } from '../../protocol/execution/errors.ts'
 import { toWireTime } from '../../protocol/time.ts'
 import { activeKeyDigests, createToken, createUser, revokeToken } from '../../storage/d1/accounts.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
+import { digestOf } from '../../storage/digest.ts'
 import { newId } from '../../storage/ids.ts'
 import type { AppEnv } from '../context.ts'
 import { isLocalDev, numberVar } from '../env.ts'
 import { failed } from '../errors.ts'
 import { identify } from '../middleware/identify.ts'
-import { digestOf, keyUserId, makeApiKey, makeToken, sameDigest } from '../secrets.ts'
+import { keyUserId, makeApiKey, makeToken, sameDigest } from '../secrets.ts'
 
 /** A day (EC 23). */
 const DEFAULT_TOKEN_TTL_SECONDS = 86_400

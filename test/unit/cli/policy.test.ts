@@ -3,16 +3,22 @@ import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../src/cli/config-file.ts'
 import { configTemplate } from '../../../src/cli/config-template.ts'
 import {
-  buildPolicy,
   type ConfigFailure,
   DEFAULT_RESTRICTED_PATHS,
   loadConfig,
+  policyOf as policyOfLoaded,
 } from '../../../src/cli/policy.ts'
 import { lineOf } from '../../../src/cli/toml-position.ts'
 import { ExecutePolicy } from '../../../src/protocol/execution/policy.ts'
 import { configHome } from '../../support/node/config-home.ts'
 
 const ROUTE = '[routing.default]\nmodel = "ollama/small"\n'
+
+/** What a run from this folder would send. */
+function buildPolicy({ cwd, defaultModel }: { cwd: string; defaultModel?: string }) {
+  const loaded = loadConfig({ cwd })
+  return loaded.ok ? policyOfLoaded(loaded.value, defaultModel) : loaded
+}
 
 function policyOf(options: { global?: string; project?: string; defaultModel?: string }): ExecutePolicy {
   const { cwd } = configHome(options)
