@@ -27,7 +27,10 @@ const inWorkerd = async () =>
 
 /** The packages that the Worker imports. */
 const WORKER_PACKAGES = [
+  '@ai-sdk/anthropic/internal',
+  '@ai-sdk/google/internal',
   '@ai-sdk/openai-compatible',
+  '@ai-sdk/openai/internal',
   'drizzle-orm',
   'drizzle-orm/d1',
   'drizzle-orm/sqlite-core',

@@ -35,6 +35,23 @@ export const INTENDED_DIFFERENCES: readonly IntendedDifference[] = [
     reason: 'the router serves its own description',
   },
   {
+    what: 'operation added',
+    at: ['GET /api/v1/memory', 'PUT /api/v1/memory/{memory_id}', 'DELETE /api/v1/memory/{memory_id}'],
+    reason: 'what is remembered can be seen, corrected and forgotten (D50)',
+  },
+  {
+    what: 'operation added',
+    at: [
+      'GET /api/v1/auth/keys',
+      'POST /api/v1/auth/keys',
+      'DELETE /api/v1/auth/keys/{key_id}',
+      'DELETE /api/v1/auth/me',
+      'GET /api/v1/export',
+      'GET /api/v1/sessions/{session_id}/export',
+    ],
+    reason: 'an account that can be made can be rotated, taken along and deleted',
+  },
+  {
     what: 'parameter added',
     at: [
       'POST /api/v1/sessions header idempotency-key',
@@ -104,6 +121,53 @@ export const INTENDED_DIFFERENCES: readonly IntendedDifference[] = [
     what: 'property added',
     at: ['SessionMessageDetail.interrupted'],
     reason: 'a message that was cut short is kept and says so (EC 15, D24)',
+  },
+  {
+    what: 'property added',
+    at: ['*(status=idle*).data.ended', 'ContinueRequest(type=break).data'],
+    reason: 'a stop names its target and reports what it ended (U26)',
+  },
+  {
+    what: 'property added',
+    at: ['CompletedTurn.ending'],
+    reason: 'a truncated or refused answer says so (U42)',
+  },
+  {
+    what: 'property added',
+    at: ['*.cache_write_tokens', 'CostPayload.*_tokens', 'Payload(type=cost).*_tokens'],
+    reason: 'cache reads and writes and reasoning are told apart wherever tokens are (U43)',
+  },
+  {
+    what: 'property added',
+    at: [
+      'ModelDescriptor.cached_input_cost_per_million_tokens',
+      'ModelDescriptor.cache_write_cost_per_million_tokens',
+      'ModelDescriptor.prices_as_of',
+      'ModelDescriptor.prices_up_to_input_tokens',
+    ],
+    reason: 'what the cache gives and takes has prices of its own, and prices have a date (EC 21)',
+  },
+  {
+    what: 'component added',
+    at: [
+      'AnswerEnding',
+      'ApiKeySummary',
+      'CreateApiKeyResponse',
+      'DeleteAccountResponse',
+      'DeleteMemoryResponse',
+      'EndedRun',
+      'ExportRecord',
+      'ExportedToolCall',
+      'ListApiKeysResponse',
+      'ListMemoryResponse',
+      'MemoryRecord',
+      'MemoryScope',
+      'PlanStatus',
+      'PutMemoryRequest',
+      'PutMemoryResponse',
+      'RevokeApiKeyResponse',
+    ],
+    reason: 'the shapes of the additions',
   },
   {
     what: 'component added',

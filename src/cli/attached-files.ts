@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { readWholeFile } from '../host/tools/text-file.ts'
 import { formatBytes } from '../host/tools/tool-output.ts'
 import { resolveExisting } from '../host/tools/workspace-path.ts'
 import type { ContextFile } from '../protocol/execution/execute.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
+import { readAttachment } from './attached-content.ts'
 
 /** The request may have 10 MiB in all (EC 1.5), and JSON makes text longer. */
 const MAX_ATTACHED_BYTES = 6 * 1024 * 1024
@@ -40,13 +40,14 @@ export async function attachFiles(
   const files: ContextFile[] = []
   let bytes = 0
   for (const path of [...paths].sort()) {
-    const file = await readWholeFile(root, { absolute: `${root}/${path}`, relative: path })
+    const file = await readAttachment(root, { absolute: `${root}/${path}`, relative: path })
     if (!file.ok) return err(file.error.message)
-    bytes += Buffer.byteLength(file.value.text)
+    const content = file.value
+    bytes += Buffer.byteLength(content)
     if (bytes > MAX_ATTACHED_BYTES)
       return err(`the attached files have more than ${formatBytes(MAX_ATTACHED_BYTES)} together`)
-    const hash = createHash('sha256').update(file.value.text).digest('hex')
-    files.push({ path, content: file.value.text, content_hash: `sha256:${hash}`, required: true })
+    const hash = createHash('sha256').update(content).digest('hex')
+    files.push({ path, content, content_hash: `sha256:${hash}`, required: true })
   }
   return ok({ prompt: text, files })
 }
@@ -57,7 +58,7 @@ async function mentionedFile(root: string, word: string): Promise<string | undef
     if (candidate === '') continue
     const at = await resolveExisting(root, candidate)
     if (!at.ok || at.value.relative === '.') continue
-    const file = await readWholeFile(root, at.value)
+    const file = await readAttachment(root, at.value)
     if (file.ok) return at.value.relative
   }
   return undefined

@@ -1,11 +1,13 @@
 import type { SwitchyardClient } from '../client/client.ts'
 import { ModelReference } from '../protocol/execution/ids.ts'
-import type { ExecutePolicy } from '../protocol/execution/policy.ts'
+import type { ExecutePolicy, TaskIntent } from '../protocol/execution/policy.ts'
 import { EXIT } from './exit-code.ts'
 import { failureText } from './failure-text.ts'
 import { withInterrupts } from './interrupts.ts'
 import type { CliIo } from './io.ts'
 import { notAModel } from './policy.ts'
+import { oneLine, printable } from './printable.ts'
+import { fillTemplate, loadPromptTemplates, templateNote } from './prompt-templates.ts'
 import { usageLine } from './run-summary.ts'
 import { runTask } from './run-task.ts'
 
@@ -23,9 +25,17 @@ const HELP = `Type what you want done; every line goes to the same session. @pat
   /model REF|auto   use one model (provider/model), or let the rules decide
   /usage            tokens and cost of this session
   /new              begin a new session
+  /NAME words…      use a prompt template (\`switchyard prompts --help\` says how to write one)
   /quit             leave (also Ctrl-C or Ctrl-D at the prompt)
 Ctrl-C during a run stops the run.
 `
+
+/** Words behind the slash that no template can take; it is reached by `run --prompt` then. */
+const COMMANDS: ReadonlySet<string> = new Set(['help', 'model', 'usage', 'new', 'quit', 'exit'])
+/** Where the explanations of the help begin, less their indent. */
+const COMMAND_COLUMN_CHARS = 17
+/** What the help shows of one description. */
+const MAX_LISTED_CHARS = 80
 
 /**
  * The conversation at a terminal: a prompt, a run, a prompt. Text typed while a run is at work waits for the next
@@ -59,7 +69,7 @@ class Conversation {
     this.#sessionId = options.sessionId
   }
 
-  async say(prompt: string): Promise<void> {
+  async say(prompt: string, intent?: TaskIntent): Promise<void> {
     const { client, cwd, policy, io } = this.#options
     const result = await withInterrupts(io, (signal) =>
       runTask({
@@ -70,6 +80,7 @@ class Conversation {
         prompt,
         signal,
         approve: 'ask',
+        ...(intent === undefined ? {} : { command: intent }),
         ...(this.#sessionId === undefined ? {} : { sessionId: this.#sessionId }),
         ...(this.#model === undefined ? {} : { explicitModel: this.#model }),
       }),
@@ -79,10 +90,10 @@ class Conversation {
 
   async command(text: string): Promise<void> {
     const { io } = this.#options
-    const [name, ...rest] = text.split(/\s+/)
+    const [name = '', ...rest] = text.split(/\s+/)
     switch (name) {
       case '/help':
-        io.err(HELP)
+        await this.#showHelp()
         break
       case '/new':
         this.#sessionId = undefined
@@ -95,8 +106,35 @@ class Conversation {
         await this.#showUsage()
         break
       default:
-        io.err(`${io.paint.yellow('unknown command')} ${name}; /help lists them\n`)
+        await this.#useTemplate(name.slice(1), rest)
     }
+  }
+
+  async #showHelp(): Promise<void> {
+    const { cwd, io } = this.#options
+    io.err(HELP)
+    const templates = (await loadPromptTemplates(cwd)).filter(({ name }) => !COMMANDS.has(name))
+    if (templates.length > 0) io.err('Prompt templates:\n')
+    for (const { name, description } of templates) {
+      const command = `/${name}`.padEnd(COMMAND_COLUMN_CHARS)
+      io.err(`${`  ${command} ${oneLine(description, MAX_LISTED_CHARS)}`.trimEnd()}\n`)
+    }
+  }
+
+  async #useTemplate(name: string, words: readonly string[]): Promise<void> {
+    const { cwd, io } = this.#options
+    const template = (await loadPromptTemplates(cwd)).find((one) => one.name === name)
+    if (!template) {
+      io.err(`${io.paint.yellow('unknown command')} /${printable(name)}; /help lists them\n`)
+      return
+    }
+    const filled = fillTemplate(template, words)
+    if (!filled.ok) {
+      io.err(`${io.paint.red('error')}: ${printable(filled.error)}\n`)
+      return
+    }
+    io.err(io.paint.dim(`${printable(templateNote(template))}\n`))
+    await this.say(filled.value.prompt, filled.value.command)
   }
 
   #chooseModel(reference: string): void {

@@ -56,6 +56,7 @@ const DEFAULT_PERMISSIONS: Readonly<Record<string, PermissionMode>> = {
   read_lines: 'allow',
   list_files: 'allow',
   search_files: 'allow',
+  show_changes: 'allow',
   write_file: 'ask',
   edit_file: 'ask',
   shell: 'ask',
@@ -67,6 +68,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   read_lines: 'file_read',
   list_files: 'file_read',
   search_files: 'file_read',
+  show_changes: 'file_read',
   write_file: 'file_write',
   edit_file: 'file_write',
 }

@@ -2,9 +2,17 @@ import { Command, CommanderError } from 'commander'
 import { ROUTER_VERSION } from '../protocol/version.ts'
 import { type CommandDeps, CommandStop, DEFAULT_DEPS, DEFAULT_URL } from './command-context.ts'
 import { addAccountCommands } from './commands/account.ts'
+import { addApiKeyCommands } from './commands/apikey.ts'
 import { addConfigCommands } from './commands/config.ts'
+import { addDeleteAccountCommand } from './commands/delete-account.ts'
+import { addExportCommand } from './commands/export.ts'
+import { addMemoryCommands } from './commands/memory.ts'
+import { addModelsCommand } from './commands/models.ts'
+import { addPromptsCommand } from './commands/prompts.ts'
 import { addRunCommand } from './commands/run.ts'
 import { addSessionCommands } from './commands/sessions.ts'
+import { addTraceCommand } from './commands/trace.ts'
+import { addUsageCommand } from './commands/usage.ts'
 import { EXIT, EXIT_CODE_HELP } from './exit-code.ts'
 import { printable } from './printable.ts'
 
@@ -18,7 +26,8 @@ Environment:
   SWITCHYARD_URL                        address of the router
   SWITCHYARD_API_KEY                    your key, instead of the stored one
   ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, SWITCHYARD_PROVIDER_<NAME>_API_KEY
-                                        keys of model providers, sent only for models that your policy names
+                                        keys of model providers, sent only for models that your policy names and
+                                        when "switchyard models" asks what there is
   XDG_CONFIG_HOME                       folder that holds switchyard/ (default: ~/.config)
   NO_COLOR                              no colours`
 
@@ -35,8 +44,16 @@ export function makeProgram(deps: CommandDeps, end: (exitCode: number) => void):
     .showHelpAfterError('(add --help for what there is)')
     .addHelpText('after', `${EXAMPLES}\n${EXIT_CODE_HELP}`)
   addRunCommand(program, deps, end)
+  addPromptsCommand(program, deps, end)
   addAccountCommands(program, deps, end)
+  addDeleteAccountCommand(program, deps, end)
+  addApiKeyCommands(program, deps, end)
+  addModelsCommand(program, deps, end)
   addSessionCommands(program, deps, end)
+  addUsageCommand(program, deps, end)
+  addTraceCommand(program, deps, end)
+  addMemoryCommands(program, deps, end)
+  addExportCommand(program, deps, end)
   addConfigCommands(program, deps, end)
   return program
 }

@@ -12,11 +12,19 @@ export function routingLine({ routing, classification }: CompletedTurn): string 
   return `→ ${routing.provider}/${routing.model}  (${why}${fallback}; intent ${classification.intent}, ${classification.reason})`
 }
 
+/** What to know of an answer that did not end by itself (U42). */
+export function endingLine({ ending }: CompletedTurn): string | undefined {
+  if (ending === 'truncated') return 'cut: the model reached its output limit; ask it to go on'
+  if (ending === 'refused') return 'refused: the provider stopped this answer'
+  return undefined
+}
+
 /** `in 812 · out 44 tokens · $0.003096`. What is not known is said to be unknown, never zero (U43). */
 export function usageLine(usage: Usage): string {
   const count = (tokens: number | undefined) => (tokens === undefined ? '?' : String(tokens))
   const parts = [`in ${count(usage.input_tokens)}`, `out ${count(usage.output_tokens)} tokens`]
   if (usage.cached_tokens !== undefined) parts.push(`cached ${usage.cached_tokens}`)
+  if (usage.cache_write_tokens !== undefined) parts.push(`cache written ${usage.cache_write_tokens}`)
   if (usage.reasoning_tokens !== undefined) parts.push(`reasoning ${usage.reasoning_tokens}`)
   const cost = usage.actual_cost ?? usage.estimated_cost
   parts.push(cost === undefined ? 'cost unknown' : money(cost, usage.currency ?? 'USD'))

@@ -2,7 +2,7 @@ import type { RunEvent } from '../client/drive.ts'
 import type { ToolRequest } from '../protocol/execution/turn.ts'
 import type { CliIo } from './io.ts'
 import { oneLine, printable, printableAnswer } from './printable.ts'
-import { routingLine, usageLine } from './run-summary.ts'
+import { endingLine, routingLine, usageLine } from './run-summary.ts'
 
 /** Shows a run as it goes. */
 export type RunView = { show(event: RunEvent): void; note(text: string): void }
@@ -71,6 +71,8 @@ export class TextView implements RunView {
       // After a resumption only the end may have come; the answer is in it.
       if (content.startsWith(this.#shown)) this.#answer(content.slice(this.#shown.length))
       this.#breakLine()
+      const ending = endingLine(event.data)
+      if (ending !== undefined) this.#io.err(`${this.#io.paint.yellow(ending)}\n`)
       this.#io.err(`${this.#io.paint.dim(printable(routingLine(event.data)))}\n`)
       this.#io.err(`${this.#io.paint.dim(printable(usageLine(event.data.usage)))}\n`)
     }

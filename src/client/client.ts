@@ -1,5 +1,12 @@
 import type { z } from 'zod'
 import {
+  type ApiKeySummary,
+  CreateApiKeyResponse,
+  DeleteAccountResponse,
+  ListApiKeysResponse,
+  RevokeApiKeyResponse,
+} from '../protocol/execution/account.ts'
+import {
   BootstrapResponse,
   MeResponse,
   SignInResponse,
@@ -8,6 +15,19 @@ import {
 } from '../protocol/execution/auth.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import type { ExecuteRequest } from '../protocol/execution/execute.ts'
+import {
+  DeleteMemoryResponse,
+  ListMemoryResponse,
+  type MemoryRecord,
+  type MemoryScope,
+  type PutMemoryRequest,
+  PutMemoryResponse,
+} from '../protocol/execution/memory.ts'
+import {
+  ListModelsResponse,
+  ListProvidersResponse,
+  type ProviderDescriptor,
+} from '../protocol/execution/models.ts'
 import {
   type CreateSessionRequest,
   CreateSessionResponse,
@@ -19,10 +39,12 @@ import {
   type UpdateSessionRequest,
   UpdateSessionResponse,
 } from '../protocol/execution/session.ts'
+import { type TraceEvent, TraceResponse } from '../protocol/execution/trace.ts'
 import { RunResponse, TurnResponse } from '../protocol/execution/turn.ts'
 import { SessionUsageResponse } from '../protocol/execution/usage.ts'
 import { ok, type Result } from '../protocol/result.ts'
 import { type Backoff, DEFAULT_BACKOFF } from './backoff.ts'
+import { readExport } from './export-stream.ts'
 import type { ClientFailure } from './failure.ts'
 import { type HttpRequest, type Reauthenticate, Transport } from './http.ts'
 import { type ProviderKeys, providerHeaders } from './provider-header.ts'
@@ -33,7 +55,7 @@ export type ClientOptions = {
   baseUrl: string
   /** A session token, when there is one already. */
   token?: string
-  /** Sent with every execute and continue (EC 29.1). */
+  /** Sent with every execute and continue (EC 29.1), and when models are listed. */
   providerKeys?: ProviderKeys
   fetch?: typeof fetch
   /** Asked once per request when the token has expired; the request is then repeated (EC 29.11). */
@@ -115,6 +137,48 @@ export class SwitchyardClient {
     return this.#json(MeResponse, { method: 'GET', path: '/api/v1/auth/me' }, options)
   }
 
+  /** The API keys of the account (EC 23). */
+  readonly keys = {
+    /** The working ones, oldest first. */
+    list: async (options: CallOptions = {}): Answer<ApiKeySummary[]> => {
+      const answer = await this.#json(ListApiKeysResponse, { method: 'GET', path: KEYS_PATH }, options)
+      return answer.ok ? ok(answer.value.keys) : answer
+    },
+    /** Another key; it is shown this once. */
+    create: (options: CallOptions = {}): Answer<CreateApiKeyResponse> =>
+      this.#json(CreateApiKeyResponse, { method: 'POST', path: KEYS_PATH }, options),
+    /** Ends a key and the tokens that it was traded for. */
+    revoke: (id: string, options: CallOptions = {}): Answer<RevokeApiKeyResponse> => {
+      const path = `${KEYS_PATH}/${encodeURIComponent(id)}`
+      return this.#json(RevokeApiKeyResponse, { method: 'DELETE', path }, options)
+    },
+  }
+
+  /** Deletes the account and everything that is kept of it; needs one of its keys beside the token. */
+  async deleteAccount(apiKey: string): Answer<DeleteAccountResponse> {
+    const headers = { 'X-Smista-Api-Key': apiKey }
+    const request: HttpRequest = { method: 'DELETE', path: '/api/v1/auth/me', headers }
+    const answer = await this.#transport.json(DeleteAccountResponse, request)
+    if (answer.ok) this.#transport.setToken(undefined)
+    return answer
+  }
+
+  /** One session whole, or everything of the account: record by record, page after page. */
+  export(sessionId?: string, { signal }: Pick<CallOptions, 'signal'> = {}): ReturnType<typeof readExport> {
+    return readExport({
+      transport: this.#transport,
+      request: (after) => ({
+        method: 'GET',
+        path:
+          sessionId === undefined
+            ? `/api/v1/export${after === undefined ? '' : `?after=${encodeURIComponent(after)}`}`
+            : `${sessionPath(sessionId)}/export`,
+        headers: { Accept: 'application/x-ndjson' },
+        ...(signal ? { signal } : {}),
+      }),
+    })
+  }
+
   readonly sessions = {
     /** EC 2.6 */
     create: async (body: CreateSessionRequest, options: CallOptions = {}): Answer<SessionSummary> =>
@@ -148,10 +212,63 @@ export class SwitchyardClient {
       this.#json(DeleteSessionResponse, { method: 'DELETE', path: sessionPath(id) }, options),
   }
 
+  /** What is remembered of the user and in sessions (D50). */
+  readonly memory = {
+    /** The newest first. */
+    list: async (
+      filter: { scope?: MemoryScope; session_id?: string } = {},
+      options: CallOptions = {},
+    ): Answer<MemoryRecord[]> => {
+      const query = new URLSearchParams(filter).toString()
+      const path = `${MEMORY_PATH}${query === '' ? '' : `?${query}`}`
+      const answer = await this.#json(ListMemoryResponse, { method: 'GET', path }, options)
+      return answer.ok ? ok(answer.value.memories) : answer
+    },
+    /** Makes the fact of this id, a UUID of the caller's choice, or replaces it. */
+    put: async (
+      id: string,
+      body: z.input<typeof PutMemoryRequest>,
+      options: CallOptions = {},
+    ): Answer<MemoryRecord> => {
+      const answer = await this.#json(
+        PutMemoryResponse,
+        { method: 'PUT', path: memoryPath(id), body },
+        options,
+      )
+      return answer.ok ? ok(answer.value.memory) : answer
+    },
+    delete: async (id: string, options: CallOptions = {}): Answer<{ deleted: boolean }> =>
+      this.#json(DeleteMemoryResponse, { method: 'DELETE', path: memoryPath(id) }, options),
+  }
+
   /** `GET …/usage` (EC 2.15). */
   usage(sessionId: string, options: CallOptions = {}): Answer<SessionUsageResponse> {
     const request: HttpRequest = { method: 'GET', path: `${sessionPath(sessionId)}/usage` }
     return this.#json(SessionUsageResponse, request, options)
+  }
+
+  /** A window of the trace, oldest first; an empty one lies behind the end (EC 2.14). The router may give fewer. */
+  async trace(
+    sessionId: string,
+    window: { limit: number; offset: number },
+    options: CallOptions = {},
+  ): Answer<TraceEvent[]> {
+    const path = `${sessionPath(sessionId)}/traces?limit=${window.limit}&offset=${window.offset}`
+    const answer = await this.#json(TraceResponse, { method: 'GET', path }, options)
+    return answer.ok ? ok(answer.value.trace.events) : answer
+  }
+
+  /** The providers that the router has, whether or not there is a key for them (EC 2.16). */
+  async providers(options: CallOptions = {}): Answer<ProviderDescriptor[]> {
+    const request: HttpRequest = { method: 'GET', path: '/api/v1/llm/providers' }
+    const answer = await this.#json(ListProvidersResponse, request, options)
+    return answer.ok ? ok(answer.value.providers) : answer
+  }
+
+  /** The models that the provider keys of this client reach, and which providers gave none (EC 2.17). */
+  models(options: CallOptions = {}): Answer<ListModelsResponse> {
+    const headers = providerHeaders(this.#providerKeys)
+    return this.#json(ListModelsResponse, { method: 'GET', path: '/api/v1/llm/models', headers }, options)
   }
 
   /** Starts a run and waits for its first turn in one piece. A failed turn is an `http` failure (EC 2.11). */
@@ -227,6 +344,9 @@ export class SwitchyardClient {
 }
 
 const sessionPath = (id: string): string => `/api/v1/sessions/${encodeURIComponent(id)}`
+const KEYS_PATH = '/api/v1/auth/keys'
+const MEMORY_PATH = '/api/v1/memory'
+const memoryPath = (id: string): string => `${MEMORY_PATH}/${encodeURIComponent(id)}`
 const runRequest = (id: string): HttpRequest => ({ method: 'GET', path: `${sessionPath(id)}/run` })
 
 const session = <T>(answer: Result<{ session: T }, ClientFailure>): Result<T, ClientFailure> =>

@@ -1,6 +1,7 @@
 import type { Provider } from '../protocol/execution/ids.ts'
 import { runUnits } from './candidates.ts'
 import { contextBlock, type Verdict } from './context.ts'
+import { readImage } from './image.ts'
 import type { PromptMessage } from './prompt.ts'
 import type { TurnTool } from './tools.ts'
 import type { TranscriptCall, TranscriptMessage } from './transcript.ts'
@@ -14,6 +15,10 @@ export const BASE_INSTRUCTION = [
 /** Added while a plan is being made (EC 14). */
 const PLANNING_INSTRUCTION =
   'You are planning. Change no files. Read what you need, then answer with the plan and nothing else.'
+
+/** Stands before what is remembered (EC 16). */
+const MEMORY_FRAME =
+  'What was remembered earlier follows, as background. It may be out of date: what the conversation says wins.'
 
 /** The user's answer to a plan, where it was nothing but yes: no model is left to go on after its own words. */
 const PLAN_APPROVED = 'The plan is approved. Carry it out.'
@@ -45,28 +50,44 @@ export function assemble(
     ...(view.planning ? [PLANNING_INSTRUCTION] : []),
     ...of('instruction').map(({ label, content }) => contextBlock(label, content)),
     ...of('invoked_skill').map(({ label, content }) => contextBlock(label, content)),
-    ...list('What is known from earlier; it may be stale, the conversation wins:', of('memory')),
+    ...remembered(of('user_memory'), of('session_memory')),
     ...(tools.length > 0 ? list('Skills that can be loaded by calling them:', of('available_skill')) : []),
   ]
+  const files = of('file')
+  const images = files.flatMap(({ kind, content }) => {
+    const image = kind === 'image' ? readImage(content) : null
+    return image === null ? [] : [image]
+  })
   const blocks = [
-    ...of('file').map(({ path, label, content }) => contextBlock(path ?? label, content)),
+    ...files
+      .filter(({ kind }) => kind === 'file')
+      .map(({ path, label, content }) => contextBlock(path ?? label, content)),
     ...(kept.has('git_diff') ? [contextBlock('Current git diff', kept.get('git_diff')?.content ?? '')] : []),
   ]
   const fixed = new Set(runUnits(view).fixed.map(({ message }) => message.seq))
   const messages: PromptMessage[] = [{ role: 'system', text: system.join('\n\n') }]
   let blocksLeft = blocks
+  let imagesLeft = images
   let askedIn = ''
   for (const [index, message] of view.transcript.entries()) {
     if (!fixed.has(message.seq) && !kept.has(`message:${message.seq}`)) continue
     if (message.role === 'user') {
       const lead = message.runId === view.runId ? blocksLeft : []
-      if (message.runId === view.runId) blocksLeft = []
+      const shown = message.runId === view.runId ? imagesLeft : []
+      if (message.runId === view.runId) {
+        blocksLeft = []
+        imagesLeft = []
+      }
       const before = messages.at(-1)
       if (before?.role === 'user' && message.runId !== askedIn) {
         messages.push({ role: 'assistant', text: ANSWER_MISSING, toolCalls: [] })
       }
       askedIn = message.runId
-      messages.push({ role: 'user', text: withContext(message.text, lead) })
+      messages.push({
+        role: 'user',
+        text: withContext(message.text, lead),
+        ...(shown.length === 0 ? {} : { images: shown }),
+      })
     } else {
       messages.push(...(tools.length > 0 ? round(message, provider) : toldRound(message)))
       if (isApprovedPlan(view, index)) messages.push({ role: 'user', text: PLAN_APPROVED })
@@ -83,8 +104,17 @@ function isApprovedPlan({ transcript, runId, planApproved }: TurnView, index: nu
   return message.calls.length === 0 && !message.interrupted && transcript[index + 1]?.role !== 'user'
 }
 
+/** Facts are background, not orders: they are told as such, and once (EC 16). */
+function remembered(ofUser: { content: string }[], ofSession: { content: string }[]): string[] {
+  if (ofUser.length + ofSession.length === 0) return []
+  return [MEMORY_FRAME, ...list('About the user:', ofUser), ...list('About this session:', ofSession)]
+}
+
 const list = (heading: string, items: { content: string }[]): string[] =>
-  items.length === 0 ? [] : [`${heading}\n${items.map(({ content }) => `- ${content}`).join('\n')}`]
+  items.length === 0
+    ? []
+    : // A second line of an item must not look like an item, or a part, of its own.
+      [`${heading}\n${items.map(({ content }) => `- ${content.replaceAll('\n', '\n  ')}`).join('\n')}`]
 
 function withContext(text: string, blocks: string[]): string {
   if (blocks.length === 0) return text
@@ -142,8 +172,10 @@ function joinNeighbours(messages: PromptMessage[]): PromptMessage[] {
   const joined: PromptMessage[] = []
   for (const message of messages) {
     const last = joined.at(-1)
-    if (last?.role === 'user' && message.role === 'user') last.text = `${last.text}\n\n${message.text}`
-    else if (last?.role === 'assistant' && message.role === 'assistant' && last.toolCalls.length === 0) {
+    if (last?.role === 'user' && message.role === 'user') {
+      last.text = `${last.text}\n\n${message.text}`
+      if (message.images) last.images = [...(last.images ?? []), ...message.images]
+    } else if (last?.role === 'assistant' && message.role === 'assistant' && last.toolCalls.length === 0) {
       last.text = last.text === '' ? message.text : `${last.text}\n\n${message.text}`
       last.toolCalls = message.toolCalls
     } else joined.push({ ...message })

@@ -1,5 +1,7 @@
 import { type Candidate, collapseDoubles, makeCandidate, recency, SCORE } from './context.ts'
 import { shownPaths } from './diff-paths.ts'
+import { readImage } from './image.ts'
+import { recall } from './memory.ts'
 import { normalisePath } from './paths.ts'
 import type { PrivacyGuard } from './privacy.ts'
 import { firstLine } from './tools.ts'
@@ -49,7 +51,7 @@ export function gatherCandidates(view: TurnView, { guard, isReferenced, inFocus 
     candidates.push(
       makeCandidate({
         key: `file:${index}`,
-        kind: 'file',
+        kind: readImage(file.content) === null ? 'file' : 'image',
         label: file.path,
         path: normalisePath(file.path, workspace.root),
         content: file.content,
@@ -99,15 +101,15 @@ export function gatherCandidates(view: TurnView, { guard, isReferenced, inFocus 
     )
   }
   candidates.push(...historyCandidates(view, guard))
-  for (const [index, fact] of view.memories.entries()) {
+  for (const fact of recall(view.memories).recalled) {
     candidates.push(
       makeCandidate({
-        key: `memory:${index}`,
+        key: `${fact.scope}_memory:${fact.id}`,
         kind: 'memory',
         label: fact.key === undefined ? `${fact.scope} memory` : `memory ${fact.key}`,
         content: fact.key === undefined ? fact.content : `${fact.key}: ${fact.content}`,
         required: false,
-        constrained: false,
+        constrained: fact.localOnly === true,
         score: SCORE.memory,
       }),
     )

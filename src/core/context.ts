@@ -1,7 +1,8 @@
 import type { ContextOutcome } from '../protocol/execution/turn.ts'
+import { IMAGE_TOKENS } from './image.ts'
 import { estimateTokens } from './tokens.ts'
 
-export type CandidateKind = 'file' | 'instruction' | 'skill' | 'git_diff' | 'message' | 'memory'
+export type CandidateKind = 'file' | 'instruction' | 'skill' | 'git_diff' | 'message' | 'memory' | 'image'
 
 /** One piece of context that may go into a prompt. */
 export type Candidate = {
@@ -37,7 +38,7 @@ export const recency = (index: number, count: number): number =>
   count <= 1 ? 0 : Math.floor((index * RECENCY_SPAN) / (count - 1))
 
 export function makeCandidate(fields: Omit<Candidate, 'tokens'>): Candidate {
-  return { ...fields, tokens: estimateTokens(fields.content) }
+  return { ...fields, tokens: fields.kind === 'image' ? IMAGE_TOKENS : estimateTokens(fields.content) }
 }
 
 /** Collapses doubles: same path, or without a path same content. The required or higher-scored copy stays, in the first one's place (EC 10.1). */
@@ -63,12 +64,12 @@ export function collapseDoubles(candidates: readonly Candidate[]): Candidate[] {
 }
 
 /**
- * Decides what goes in. Required candidates always do; on a remote model discardable constrained ones never; the rest
- * in descending score as long as each fits (first-fit, EC 10.3).
+ * Decides what goes in. Required candidates always do; on a remote model discardable constrained ones never, nor a
+ * picture on a model that sees none; the rest in descending score as long as each fits (first-fit, EC 10.3).
  */
 export function selectContext(
   candidates: readonly Candidate[],
-  { budgetTokens, local }: { budgetTokens: number; local: boolean },
+  { budgetTokens, local, images }: { budgetTokens: number; local: boolean; images: boolean },
 ): Verdict[] {
   let left = budgetTokens - candidates.reduce((sum, { required, tokens }) => sum + (required ? tokens : 0), 0)
   const verdicts = new Map<string, Verdict>()
@@ -76,6 +77,8 @@ export function selectContext(
     if (candidate.required) verdicts.set(candidate.key, { candidate, included: true, reason: 'required' })
     else if (candidate.constrained && !local) {
       verdicts.set(candidate.key, { candidate, included: false, reason: 'only local models may see it' })
+    } else if (candidate.kind === 'image' && !images) {
+      verdicts.set(candidate.key, { candidate, included: false, reason: 'this model sees no pictures' })
     }
   }
   const discardable = candidates
@@ -94,8 +97,12 @@ export function selectContext(
   return candidates.flatMap(({ key }) => verdicts.get(key) ?? [])
 }
 
-/** The labels of what went in and what did not; history is one label with a count (EC 10.4). */
-export function contextOutcome(verdicts: readonly Verdict[], olderMessages: number): ContextOutcome {
+/** The labels of what went in and what did not; history is one label with a count, and so are older facts (EC 10.4). */
+export function contextOutcome(
+  verdicts: readonly Verdict[],
+  olderMessages: number,
+  olderFacts = 0,
+): ContextOutcome {
   const labels = (included: boolean, extra: number) => {
     const some = verdicts.filter((verdict) => verdict.included === included)
     const history = some.filter(({ candidate }) => candidate.kind === 'message').length + extra
@@ -104,7 +111,8 @@ export function contextOutcome(verdicts: readonly Verdict[], olderMessages: numb
       ...(history > 0 ? [history === 1 ? '1 earlier message' : `${history} earlier messages`] : []),
     ]
   }
-  return { included: labels(true, 0), excluded: labels(false, olderMessages) }
+  const facts = olderFacts === 0 ? [] : [olderFacts === 1 ? '1 older fact' : `${olderFacts} older facts`]
+  return { included: labels(true, 0), excluded: [...labels(false, olderMessages), ...facts] }
 }
 
 /** A block of a prompt with its heading. */

@@ -18,20 +18,44 @@ function formatScaled(value: bigint): Decimal {
   return fraction === '' ? whole : `${whole}.${fraction}`
 }
 
-export type TokenCounts = { inputTokens?: number; outputTokens?: number }
+/** `inputTokens` is the whole prompt: what the cache gave and took is part of it. */
+export type TokenCounts = {
+  inputTokens?: number
+  outputTokens?: number
+  cachedTokens?: number
+  cacheWriteTokens?: number
+}
+
+export type Rates = Pick<
+  ModelDescriptor,
+  | 'input_cost_per_million_tokens'
+  | 'output_cost_per_million_tokens'
+  | 'cached_input_cost_per_million_tokens'
+  | 'cache_write_cost_per_million_tokens'
+  | 'prices_up_to_input_tokens'
+>
 
 /**
- * The exact price of one call: absent when a rate or a counter is unknown, "0" when the rates are zero (EC 20.1, U43).
+ * The exact price of one call: absent when a rate or a counter is unknown or the prompt
+ * is longer than the rates hold for, "0" when the rates are zero (EC 20.1, U43).
+ * What the cache gave and took has rates of its own; a model that states none charges them like other input.
  */
 export function priceCall(
-  model: Pick<ModelDescriptor, 'input_cost_per_million_tokens' | 'output_cost_per_million_tokens'>,
-  { inputTokens, outputTokens }: TokenCounts,
+  model: Rates,
+  { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 }: TokenCounts,
 ): Decimal | undefined {
   const inputRate = model.input_cost_per_million_tokens
   const outputRate = model.output_cost_per_million_tokens
   if (inputRate === undefined || outputRate === undefined) return undefined
   if (inputTokens === undefined || outputTokens === undefined) return undefined
-  const total = parseScaled(inputRate) * BigInt(inputTokens) + parseScaled(outputRate) * BigInt(outputTokens)
+  if (inputTokens > (model.prices_up_to_input_tokens ?? Number.POSITIVE_INFINITY)) return undefined
+  const parts: [rate: Decimal, tokens: number][] = [
+    [inputRate, Math.max(0, inputTokens - cachedTokens - cacheWriteTokens)],
+    [model.cached_input_cost_per_million_tokens ?? inputRate, cachedTokens],
+    [model.cache_write_cost_per_million_tokens ?? inputRate, cacheWriteTokens],
+    [outputRate, outputTokens],
+  ]
+  const total = parts.reduce((sum, [rate, tokens]) => sum + parseScaled(rate) * BigInt(tokens), 0n)
   return formatScaled(total / 1_000_000n)
 }
 

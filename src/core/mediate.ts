@@ -1,4 +1,5 @@
 import type { ToolApproval } from '../protocol/execution/turn.ts'
+import { answerMemoryCalls, type MemoryFact, type MemoryOp } from './memory.ts'
 import { callMode, type PermissionMap } from './permissions.ts'
 import type { TurnTool } from './tools.ts'
 
@@ -15,15 +16,24 @@ export type ModelCall = {
 /** What becomes of a call: the client runs it, or the model gets its answer at once (EC 12.3). */
 export type MediatedCall = { call: ModelCall } & (
   | { to: 'client'; requiresApproval: ToolApproval; recordsDiff: boolean }
-  | { to: 'model'; result: string; isError: boolean; refused: boolean }
+  /** `memory`: what the call has the router remember or forget. */
+  | { to: 'model'; result: string; isError: boolean; refused: boolean; memory?: MemoryOp }
 )
+
+/** What is remembered now, and whether only local models may see what this turn adds to it (U37). */
+export type MemoryAtHand = { facts: readonly MemoryFact[]; localOnly: boolean }
+
+/** Whoever knows of no facts knows of no reason to show a new one to everybody. */
+const NO_MEMORY: MemoryAtHand = { facts: [], localOnly: true }
 
 /** Checks each call against what was offered and permitted, in the model's order. A refusal never reaches the client. */
 export function mediate(
   calls: readonly ModelCall[],
   tools: readonly TurnTool[],
   permissions: PermissionMap,
+  { facts, localOnly }: MemoryAtHand = NO_MEMORY,
 ): MediatedCall[] {
+  const remember = answerMemoryCalls(facts, localOnly)
   const offered = new Map(tools.map((tool) => [tool.name, tool]))
   return calls.map((call): MediatedCall => {
     const refuse = (result: string): MediatedCall => ({
@@ -45,6 +55,10 @@ export function mediate(
     if (mode === 'deny') return refuse('The policy denies this call.')
     if (tool.executor === 'skill') {
       return { call, to: 'model', result: tool.skillBody ?? '', isError: false, refused: false }
+    }
+    if (tool.executor === 'memory') {
+      const { op, ...answer } = remember(call.arguments)
+      return { call, to: 'model', ...answer, refused: false, ...(op === undefined ? {} : { memory: op }) }
     }
     return { call, to: 'client', requiresApproval: mode, recordsDiff: tool.changesFiles }
   })

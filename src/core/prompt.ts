@@ -13,10 +13,16 @@ export type PromptToolCall = {
 
 export type PromptToolResult = { callId: string; name: string; content: string; isError: boolean }
 
+/** A picture that goes with the user's words. */
+export type PromptImage = {
+  mediaType: 'image/png' | 'image/jpeg' | 'image/webp' | 'image/gif'
+  base64: string
+}
+
 /** A conversation in the router's own neutral form; each adapter turns it into its provider's dialect. */
 export type PromptMessage =
   | { role: 'system'; text: string }
-  | { role: 'user'; text: string }
+  | { role: 'user'; text: string; images?: PromptImage[] }
   | { role: 'assistant'; text: string; toolCalls: PromptToolCall[] }
   | { role: 'tool'; results: PromptToolResult[] }
 

@@ -1,6 +1,7 @@
 import { assert } from '../protocol/assert.ts'
 import type { Failure } from '../protocol/execution/errors.ts'
 import type { ModelDescriptor } from '../protocol/execution/models.ts'
+import type { Effort } from '../protocol/execution/policy.ts'
 import type { Classification, ContextOutcome } from '../protocol/execution/turn.ts'
 import { ok, type Result } from '../protocol/result.ts'
 import { assemble, BASE_INSTRUCTION } from './assemble.ts'
@@ -8,6 +9,8 @@ import { gatherCandidates, runUnits } from './candidates.ts'
 import { classify } from './classify.ts'
 import { type Candidate, contextOutcome, selectContext, type Verdict } from './context.ts'
 import { diffPaths } from './diff-paths.ts'
+import { readImage } from './image.ts'
+import { recall } from './memory.ts'
 import { normalisePath } from './paths.ts'
 import { narrowPermissions, type PermissionMap } from './permissions.ts'
 import { makePrivacyGuard } from './privacy.ts'
@@ -15,7 +18,7 @@ import type { ModelRequest } from './prompt.ts'
 import { planRoute, type RoutePlan } from './route.ts'
 import { type Demands, promptBudget } from './select.ts'
 import { estimateTokens } from './tokens.ts'
-import { type TurnTool, turnTools } from './tools.ts'
+import { type TurnTool, toolsFor, turnTools } from './tools.ts'
 import { callPaths, mentionedPaths, type TranscriptCall, type TranscriptMessage } from './transcript.ts'
 import type { TurnView } from './turn-view.ts'
 
@@ -69,7 +72,12 @@ export function planTurn(view: TurnView): Result<TurnPlan, Failure> {
     route.value.rule?.required_permissions ?? undefined,
   )
   if (!permissions.ok) return permissions
-  const tools = turnTools({ attachments, permissions: permissions.value, planning: view.planning })
+  const tools = turnTools({
+    attachments,
+    permissions: permissions.value,
+    planning: view.planning,
+    noNetwork: local_preferences.no_network,
+  })
   if (!tools.ok) return tools
   const candidates = gatherCandidates(view, {
     guard,
@@ -95,6 +103,12 @@ export function planTurn(view: TurnView): Result<TurnPlan, Failure> {
             ? 'remote_denied'
             : null,
     capabilities: route.value.rule?.requires_capabilities ?? {},
+    derived: {
+      ...(candidates.some(({ kind, required }) => kind === 'image' && required) ? { images: true } : {}),
+      ...(isHard(route.value.effort) ? { reasoning: true } : {}),
+    },
+    // Memory is a convenience: no model is passed over because it has none.
+    mayCallTools: tools.value.some(({ executor }) => executor !== 'memory'),
     requiredTokens:
       fixedTokens(view, tools.value) +
       candidates.reduce((sum, { required, tokens }) => sum + (required ? tokens : 0), 0),
@@ -113,10 +127,11 @@ export function planTurn(view: TurnView): Result<TurnPlan, Failure> {
 /** Step 4 of a turn: trims the context to the model's window and builds the request. The model is one of `chooseModel`. */
 export function prepareCall(turn: TurnPlan, model: ModelDescriptor): PreparedCall {
   assert(model.local || turn.demands.localBecause === null, 'a turn bound to local models got a remote one')
-  const tools = model.capabilities.tools ? turn.tools : []
+  const tools = toolsFor(turn.tools, model.capabilities)
   const verdicts = selectContext(turn.candidates, {
     budgetTokens: promptBudget(model) - fixedTokens(turn.view, tools),
     local: model.local,
+    images: model.capabilities.images === true,
   })
   return {
     request: {
@@ -126,7 +141,7 @@ export function prepareCall(turn: TurnPlan, model: ModelDescriptor): PreparedCal
       effort: turn.route.effort,
     },
     verdicts,
-    outcome: contextOutcome(verdicts, turn.view.olderMessages),
+    outcome: contextOutcome(verdicts, turn.view.olderMessages, recall(turn.view.memories).older),
   }
 }
 
@@ -134,6 +149,13 @@ export function prepareCall(turn: TurnPlan, model: ModelDescriptor): PreparedCal
 export const isPrivate = ({ demands }: TurnPlan, { verdicts }: PreparedCall): boolean =>
   demands.localBecause === 'required_content' ||
   verdicts.some(({ candidate, included }) => included && candidate.constrained)
+
+/**
+ * What the turn remembers is for local models alone: it outlives the run, and with it the rule, the preference or the
+ * answer that kept the turn from remote ones (U37).
+ */
+export const remembersPrivately = (turn: TurnPlan, call: PreparedCall): boolean =>
+  turn.demands.localBecause !== null || isPrivate(turn, call)
 
 /** What every prompt of the turn holds whatever is dropped: instruction, tools, the user's words of this run. */
 function fixedTokens(view: TurnView, tools: readonly TurnTool[]): number {
@@ -175,7 +197,14 @@ function contextKinds(
   add(fileChanged, 'file_changed')
   add(planApproved, 'plan_approved')
   add(attachments.invoked_skills.length > 0, 'invoked_skill')
+  add(
+    attachments.files.some(({ content }) => readImage(content) !== null),
+    'image',
+  )
   return kinds
 }
+
+/** A high effort asks for a model that can think (EC 8.5). */
+const isHard = (effort: Effort): boolean => effort === 'high' || effort === 'xhigh'
 
 const unique = (paths: string[]): string[] => [...new Set(paths)]

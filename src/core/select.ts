@@ -9,7 +9,12 @@ export type Demands = {
   overrideUsed: boolean
   /** Why only local models may serve the turn; null when remote ones may, too. */
   localBecause: 'required_content' | 'preference' | 'rule' | 'remote_denied' | null
+  /** What the winning rule requires by name. */
   capabilities: ModelCapabilities
+  /** What the turn itself needs: to see the pictures, to think hard (EC 8.5). */
+  derived: ModelCapabilities
+  /** Tools may be called. A model that can is taken first; one that cannot still answers, without them. */
+  mayCallTools: boolean
   /** Tokens of everything that cannot be dropped. */
   requiredTokens: number
 }
@@ -18,7 +23,8 @@ export type Demands = {
 export type Lookup =
   | { k: 'found'; model: ModelDescriptor }
   | { k: 'absent' }
-  | { k: 'unlisted' }
+  /** `remote`: none of the provider's models is local, whichever it offers (EC 9). */
+  | { k: 'unlisted'; remote?: true }
   | { k: 'unavailable'; failure: Failure }
 
 export type Catalogue = {
@@ -53,17 +59,33 @@ export function chooseModel(
   catalogue: Catalogue,
   failed: ReadonlySet<ModelReference> = new Set(),
 ): Choice {
+  const choice = walkRoute(demands, demands.mayCallTools, catalogue, failed)
+  return choice.k === 'none' && demands.mayCallTools ? walkRoute(demands, false, catalogue, failed) : choice
+}
+
+function walkRoute(
+  demands: Demands,
+  needsTools: boolean,
+  catalogue: Catalogue,
+  failed: ReadonlySet<ModelReference>,
+): Choice {
   const obstacles: { reference: ModelReference; obstacle: Obstacle }[] = []
   for (const [index, reference] of demands.references.entries()) {
     const { provider, model } = splitModelReference(reference)
     const found = catalogue.find(provider, model)
-    if (found.k === 'unlisted') return { k: 'list', provider, models: modelsOf(provider, demands) }
+    // A turn bound to local models does not even ask a remote provider what it offers (U37).
+    const ruledOut = found.k === 'unlisted' && found.remote === true && demands.localBecause !== null
+    if (found.k === 'unlisted' && !ruledOut) {
+      return { k: 'list', provider, models: modelsOf(provider, demands) }
+    }
     let obstacle: Obstacle
     if (failed.has(reference)) obstacle = 'failed'
+    else if (found.k === 'unlisted') obstacle = 'remote'
     else if (found.k !== 'found') obstacle = found.k
     else {
-      const hindrance = obstacleFor(found.model, demands, catalogue)
-      if (hindrance === null) return { k: 'use', model: found.model, reference, fallbackUsed: index > 0 }
+      const hindrance = obstacleFor(found.model, demands, needsTools, catalogue)
+      if (hindrance === null)
+        return { k: 'use', model: found.model, reference, fallbackUsed: index > 0 || failed.size > 0 }
       obstacle = hindrance
     }
     obstacles.push({ reference, obstacle })
@@ -78,10 +100,16 @@ const modelsOf = (wanted: Provider, { references }: Demands): string[] =>
     .filter(({ provider }) => provider === wanted)
     .map(({ model }) => model)
 
-function obstacleFor(model: ModelDescriptor, demands: Demands, catalogue: Catalogue): Obstacle | null {
+function obstacleFor(
+  model: ModelDescriptor,
+  demands: Demands,
+  needsTools: boolean,
+  catalogue: Catalogue,
+): Obstacle | null {
   if (demands.localBecause !== null && !model.local) return 'remote'
   if (model.auth === 'api_key' && !catalogue.hasCredential(model.provider)) return 'credential'
-  if (missingCapabilities(model.capabilities, demands.capabilities).length > 0) return 'capability'
+  const missing = missingCapabilities(model.capabilities, { ...demands.derived, ...demands.capabilities })
+  if (missing.length > 0 || (needsTools && !model.capabilities.tools)) return 'capability'
   if (demands.requiredTokens > promptBudget(model)) return 'window'
   return null
 }
@@ -142,14 +170,21 @@ function refusal(
     })
   }
   if (all('capability')) {
-    const missing = demands.references.flatMap((reference) => {
+    const models = demands.references.flatMap((reference) => {
       const { provider, model } = splitModelReference(reference)
       const found = catalogue.find(provider, model)
-      return found.k === 'found' ? missingCapabilities(found.model.capabilities, demands.capabilities) : []
+      return found.k === 'found' ? [found.model] : []
     })
-    return failure('missing_capability', `no model of the route can do what the turn needs: ${tried}`, {
-      capability: [...new Set(missing)].join(', '),
-    })
+    const lacking = (needs: ModelCapabilities) => [
+      ...new Set(models.flatMap(({ capabilities }) => missingCapabilities(capabilities, needs))),
+    ]
+    const required = lacking(demands.capabilities)
+    const capability = (required.length > 0 ? required : lacking(demands.derived)).join(', ')
+    return failure(
+      required.length > 0 ? 'missing_capability' : 'routing_unsupported_capability',
+      `no model of the route can do what the turn needs (${capability}): ${tried}`,
+      { capability },
+    )
   }
   if (demands.overrideUsed && all('absent')) {
     return failure('model_not_found', `the explicit model is not offered: ${tried}`, details)

@@ -1,12 +1,14 @@
 import { type Failure, failure } from '../protocol/execution/errors.ts'
-import type { Attachments } from '../protocol/execution/execute.ts'
+import type { Attachments, DeclaredTool } from '../protocol/execution/execute.ts'
+import type { ModelCapabilities } from '../protocol/execution/models.ts'
 import type { PermissionMode } from '../protocol/execution/policy.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
+import { MEMORY_TOOL, MEMORY_TOOL_NAME } from './memory.ts'
 import { type PermissionMap, toolMode } from './permissions.ts'
 import type { OfferedTool } from './prompt.ts'
 
 /** Who answers a call: the user's machine, or the router itself. */
-export type ToolExecutor = 'client' | 'skill'
+export type ToolExecutor = 'client' | 'skill' | 'memory'
 
 /** A tool of this turn with everything that mediation needs to know about it. */
 export type TurnTool = OfferedTool & {
@@ -63,15 +65,26 @@ const CONTRACT_TOOLS: Readonly<Record<string, ContractTool>> = {
 }
 
 /** Names that a declaration may not take beside those of the contract and of the skills (D08). */
-const RESERVED_NAMES: ReadonlySet<string> = new Set(['memory'])
+const RESERVED_NAMES: ReadonlySet<string> = new Set([MEMORY_TOOL_NAME])
 
-export type ToolsInput = { attachments: Attachments; permissions: PermissionMap; planning: boolean }
+export type ToolsInput = {
+  attachments: Attachments
+  permissions: PermissionMap
+  planning: boolean
+  /** `local_preferences.no_network`: tools that reach out are not offered (EC 9). */
+  noNetwork: boolean
+}
 
 /**
- * The tools of a turn (EC 12.1): the contract's four, one per skill, and what the client declared. Denied ones are
- * left out; while planning, those that change files as well. A declaration that takes a name already used is refused.
+ * The tools of a turn (EC 12.1): the contract's four, memory, what the client declared, and one per skill. Denied ones
+ * are left out; while planning, those that change files as well. A declaration that takes a name already used is refused.
  */
-export function turnTools({ attachments, permissions, planning }: ToolsInput): Result<TurnTool[], Failure> {
+export function turnTools({
+  attachments,
+  permissions,
+  planning,
+  noNetwork,
+}: ToolsInput): Result<TurnTool[], Failure> {
   const tools: TurnTool[] = []
   for (const [name, { description, parameters, changesFiles }] of Object.entries(CONTRACT_TOOLS)) {
     const mode = toolMode(permissions, name, undefined, 'ask')
@@ -84,6 +97,7 @@ export function turnTools({ attachments, permissions, planning }: ToolsInput): R
       changesFiles,
     })
   }
+  tools.push(memoryTool(permissions))
   const skills = skillTools(attachments, permissions)
   const taken = new Set([
     ...Object.keys(CONTRACT_TOOLS),
@@ -104,12 +118,23 @@ export function turnTools({ attachments, permissions, planning }: ToolsInput): R
       description: declared.description,
       parameters: declared.parameters,
       executor: 'client',
-      mode: toolMode(permissions, declared.name, declared.permission ?? undefined, 'ask'),
+      mode: declaredMode(declared, permissions, noNetwork),
       changesFiles: declared.changes_files,
     })
   }
   tools.push(...skills)
   return ok(tools.filter((tool) => tool.mode !== 'deny' && !(planning && tool.changesFiles)))
+}
+
+/** What a client declares keeps to its own permission, to the policy, and to the group `network` if it reaches out (EC 12.2). */
+function declaredMode(
+  { name, permission, reaches_network: reachesNetwork }: DeclaredTool,
+  permissions: PermissionMap,
+  noNetwork: boolean,
+): PermissionMode {
+  const mode = toolMode(permissions, name, permission ?? undefined, 'ask')
+  if (!reachesNetwork) return mode
+  return noNetwork ? 'deny' : toolMode(permissions, 'network', mode, mode)
 }
 
 /**
@@ -135,6 +160,23 @@ function skillTools(attachments: Attachments, permissions: PermissionMap): TurnT
   }
   return [...tools.values()]
 }
+
+/** Memory is allowed unless its permission says otherwise. The router runs it, so there is nobody to ask: `ask` is `deny`. */
+function memoryTool(permissions: PermissionMap): TurnTool {
+  const mode = toolMode(permissions, MEMORY_TOOL_NAME, undefined, 'allow')
+  return {
+    ...MEMORY_TOOL,
+    executor: 'memory',
+    mode: mode === 'allow' ? 'allow' : 'deny',
+    changesFiles: false,
+  }
+}
+
+/** What this model may be offered of them: memory needs a capability of its own (EC 16). */
+export const toolsFor = (
+  tools: readonly TurnTool[],
+  { tools: calls, memory }: ModelCapabilities,
+): TurnTool[] => (calls ? tools.filter(({ executor }) => executor !== 'memory' || memory) : [])
 
 /** A skill's folder name in the alphabet that every provider accepts for tools. */
 const skillToolName = (name: string): string => name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64)

@@ -57,6 +57,3 @@ export function mentionedPaths({ arguments: args }: Pick<TranscriptCall, 'argume
   })
   return [...callPaths({ arguments: args }), ...nested, ...words]
 }
-
-/** A remembered fact. */
-export type MemoryFact = { scope: 'user' | 'session'; key?: string; content: string }

@@ -1,5 +1,6 @@
 import type { ExecuteRequest } from '../protocol/execution/execute.ts'
-import type { MemoryFact, TranscriptMessage } from './transcript.ts'
+import type { MemoryFact } from './memory.ts'
+import type { TranscriptMessage } from './transcript.ts'
 
 /** What `execute` brought; later turns of the run are resolved from it again (EC 5.1). */
 export type RunInput = ExecuteRequest
@@ -18,5 +19,6 @@ export type TurnView = {
   transcript: readonly TranscriptMessage[]
   /** Messages that are not in `transcript` because there are too many. */
   olderMessages: number
+  /** All that is remembered, in any order; `recall` picks what may be shown (EC 16). */
   memories: readonly MemoryFact[]
 }

@@ -9,11 +9,18 @@ type Sum = {
   inputTokens?: number
   outputTokens?: number
   cachedTokens?: number
+  cacheWriteTokens?: number
   reasoningTokens?: number
   cost?: string
 }
 
-const COUNTERS = ['inputTokens', 'outputTokens', 'cachedTokens', 'reasoningTokens'] as const
+const COUNTERS = [
+  'inputTokens',
+  'outputTokens',
+  'cachedTokens',
+  'cacheWriteTokens',
+  'reasoningTokens',
+] as const
 
 function addCall(sum: Sum, { usage, cost }: CallRecord): Sum {
   const next: Sum = { ...sum }
@@ -26,7 +33,7 @@ function addCall(sum: Sum, { usage, cost }: CallRecord): Sum {
 }
 
 function toWire(
-  { inputTokens, outputTokens, cachedTokens, reasoningTokens, cost }: Sum,
+  { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, reasoningTokens, cost }: Sum,
   costField: 'actual_cost' | 'estimated_cost',
 ): Usage {
   return {
@@ -34,6 +41,7 @@ function toWire(
     ...(inputTokens ? { input_tokens: inputTokens } : {}),
     ...(outputTokens ? { output_tokens: outputTokens } : {}),
     ...(cachedTokens ? { cached_tokens: cachedTokens } : {}),
+    ...(cacheWriteTokens ? { cache_write_tokens: cacheWriteTokens } : {}),
     ...(reasoningTokens ? { reasoning_tokens: reasoningTokens } : {}),
     ...(inputTokens === undefined || outputTokens === undefined || inputTokens + outputTokens === 0
       ? {}

@@ -1,5 +1,5 @@
 /** The release that `GET /status` reports; a test holds it equal to package.json. */
-export const ROUTER_VERSION = '0.1.0'
+export const ROUTER_VERSION = '0.2.0'
 
 /**
  * One line per change of the execution wire, oldest first, with the SHA-256 of what is published for requests and for
@@ -13,5 +13,13 @@ export const EXECUTION_WIRE_HISTORY = [
     change: 'the contract, declared tools, `GET …/run`, decisions and epochs on calls, interrupted messages',
     requests: 'e01e3824e4dcac9a2430acde1f76278856d844b0ecf97bfc23927461f843535e',
     responses: 'c73e67b6c5749819d7892347152e2d783cf7d9a9b2abb3ec8c62b7f8739dcdec',
+  },
+  {
+    version: 2,
+    since: '0.2.0',
+    change:
+      'memory, API keys, account deletion, exports, endings of answers, cache writes, prices of cached input',
+    requests: '82d17172fb275f1b4810377ebd09b8b7117cdc6660b26b4f7398da39d0ed0b8f',
+    responses: '2e27f37c3cbbdf2663756f893104260ebb267740295556bb608dcac812b58f82',
   },
 ] as const

@@ -1,3 +1,4 @@
+import type { MemoryFact } from '../core/memory.ts'
 import type { Provider } from '../protocol/execution/ids.ts'
 import type { ProviderDescriptor } from '../protocol/execution/models.ts'
 import { digestOf } from '../storage/digest.ts'
@@ -8,6 +9,8 @@ export type Caller = {
   credentials: Record<string, string>
   /** Whether the deployment's own keys and endpoints serve this user (D14). */
   deploymentProviders: boolean
+  /** What is remembered of the user: read with the token, for this turn only, in memory only (D25). */
+  facts?: MemoryFact[]
 }
 
 /** What one request may use of the deployment, and with which keys. Lives for the turn, in memory (D06). */

@@ -5,19 +5,27 @@ import type {
   LanguageModelV4StreamPart,
   LanguageModelV4ToolCall,
 } from '@ai-sdk/provider'
+import type { ProviderErrorCategory } from '../protocol/execution/models.ts'
 import type { FinishReason, ModelEvent, ReportedUsage } from './provider.ts'
 import { type ProviderSaid, readError } from './provider-message.ts'
 import { parseToolArguments } from './tool-arguments.ts'
-import { MalformedAnswer, type UpstreamCall } from './upstream-call.ts'
+import { MalformedAnswer, ReportedFailure, type UpstreamCall } from './upstream-call.ts'
 
-/** What differs between the dialects that the AI SDK speaks for us. */
+/** How an answer ended: well enough to be used, or in a way that is a failure (U42). */
+export type Ending = FinishReason | { category: ProviderErrorCategory; text: string }
+
+/** What differs between the dialects that the AI SDK speaks for us. Made for one call, so it may remember. */
 export type SdkDialect = {
   /** Reads the provider's own usage object: the SDK turns an unknown count into zero (U43). */
   usage: (raw: unknown) => ReportedUsage | undefined
   /** Whether the provider issued this id; the SDK makes one up where it did not. */
   issued: (callId: string) => boolean
-  /** Fields of a call that only its provider understands (U40). */
+  /** Fields of a call that only its provider understands (U40). Asked when the answer is complete. */
   opaque: (call: LanguageModelV4ToolCall) => Record<string, unknown> | undefined
+  /** Sees each part of the answer, in its order, before anything is made of it. */
+  note?: (part: LanguageModelV4StreamPart | LanguageModelV4Content) => void
+  /** Endings that mean something else in this dialect than the SDK says; absent for one that it sorts well. */
+  ending?: (reason: LanguageModelV4FinishReason, hasCalls: boolean) => Ending | undefined
 }
 
 /**
@@ -47,19 +55,38 @@ export async function* toModelEvents(
         yield { type: 'failed', failure: call.reported(saidIn(part.error)) }
         return
       case 'finish': {
-        for (const made of calls) yield toToolCall(made, dialect)
+        const hasCalls = calls.length > 0
+        const ending =
+          dialect.ending?.(part.finishReason, hasCalls) ?? commonEnding(part.finishReason, hasCalls)
+        if (typeof ending === 'string') for (const made of calls) yield toToolCall(made, dialect)
         const usage = dialect.usage(part.usage.raw)
         if (usage !== undefined) yield { type: 'usage', usage }
-        yield { type: 'finished', reason: finishReason(part.finishReason, calls.length > 0) }
+        if (typeof ending === 'string') yield { type: 'finished', reason: ending }
+        else yield { type: 'failed', failure: call.describe(ending.category, { text: ending.text }) }
         return
       }
     }
   }
-  throw new MalformedAnswer('the answer ended before it was complete')
+  throw endedEarly()
+}
+
+/** The parts of a stream, shown to the dialect as they pass. */
+export async function* noted(
+  parts: AsyncIterable<LanguageModelV4StreamPart>,
+  { note }: SdkDialect,
+): AsyncGenerator<LanguageModelV4StreamPart, void> {
+  for await (const part of parts) {
+    note?.(part)
+    yield part
+  }
 }
 
 /** The parts of a buffered answer, in the order in which a stream would have brought them (EC 18). */
-export function* replay(result: LanguageModelV4GenerateResult): Generator<LanguageModelV4StreamPart, void> {
+export function* replay(
+  result: LanguageModelV4GenerateResult,
+  { note }: SdkDialect,
+): Generator<LanguageModelV4StreamPart, void> {
+  for (const part of result.content) note?.(part)
   const text = joined(result.content, 'text')
   const reasoning = joined(result.content, 'reasoning')
   if (reasoning !== '') yield { type: 'reasoning-delta', id: 'reasoning', delta: reasoning }
@@ -71,11 +98,40 @@ export function* replay(result: LanguageModelV4GenerateResult): Generator<Langua
 const joined = (content: readonly LanguageModelV4Content[], type: 'text' | 'reasoning'): string =>
   content.map((part) => (part.type === type ? part.text : '')).join('')
 
+/**
+ * What the SDK stumbled over, told as what it is: an error that the provider sent where its answer should have been, or
+ * an answer that cannot be read. The status beside such an error is the SDK's guess and is not believed.
+ */
+export function asAnswerError(error: unknown): Error {
+  const body = error instanceof Error && 'responseBody' in error ? parsed(error.responseBody) : undefined
+  return isErrorBody(body)
+    ? new ReportedFailure(readError(body))
+    : new MalformedAnswer('its answer cannot be read', { cause: error })
+}
+
+function parsed(body: unknown): unknown {
+  if (typeof body !== 'string') return body
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined
+  }
+}
+
+/** A whole error body, an error event, or the inside of one: an answer has neither an error nor a message of its own. */
+const isErrorBody = (body: unknown): boolean =>
+  typeof body === 'object' &&
+  body !== null &&
+  ['error', 'message', 'response'].some((name) => Reflect.get(body, name) != null)
+
 /** An SDK error quotes what it could not parse, so only an error of the provider's own is read. */
 function saidIn(error: unknown): ProviderSaid {
-  if (error instanceof Error) throw new MalformedAnswer('its answer cannot be read', { cause: error })
-  return readError(error)
+  if (error instanceof Error) throw asAnswerError(error)
+  const wrapped = typeof error === 'object' && error !== null && 'data' in error ? error.data : undefined
+  return readError(wrapped ?? error)
 }
+
+const endedEarly = () => new MalformedAnswer('the answer ended before it was complete')
 
 function toToolCall(made: LanguageModelV4ToolCall, dialect: SdkDialect): ModelEvent {
   const opaque = dialect.opaque(made)
@@ -88,8 +144,11 @@ function toToolCall(made: LanguageModelV4ToolCall, dialect: SdkDialect): ModelEv
   }
 }
 
-/** Many servers end a round of calls with `stop`; the calls are there all the same. */
-function finishReason({ unified }: LanguageModelV4FinishReason, hasCalls: boolean): FinishReason {
+/**
+ * Many servers end a round of calls with `stop`; the calls are there all the same.
+ * @throws MalformedAnswer for a stream that was cut, whose end the SDK makes up
+ */
+function commonEnding({ unified }: LanguageModelV4FinishReason, hasCalls: boolean): FinishReason {
   switch (unified) {
     case 'length':
       return 'length'
@@ -98,8 +157,9 @@ function finishReason({ unified }: LanguageModelV4FinishReason, hasCalls: boolea
     case 'stop':
     case 'tool-calls':
       return hasCalls ? 'tool_calls' : 'stop'
-    case 'error':
     case 'interrupted':
+      throw endedEarly()
+    case 'error':
     case 'other':
       return hasCalls ? 'tool_calls' : 'other'
   }

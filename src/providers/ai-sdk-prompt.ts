@@ -1,9 +1,14 @@
 import type {
+  LanguageModelV4FilePart,
   LanguageModelV4FunctionTool,
   LanguageModelV4Message,
   LanguageModelV4Prompt,
+  LanguageModelV4ReasoningPart,
+  LanguageModelV4TextPart,
+  LanguageModelV4ToolCallPart,
 } from '@ai-sdk/provider'
-import type { OfferedTool, PromptMessage, PromptToolCall } from '../core/prompt.ts'
+import type { OfferedTool, PromptImage, PromptMessage, PromptToolCall } from '../core/prompt.ts'
+import { restoreReasoning } from './ai-sdk-reasoning.ts'
 import { toolResultText } from './tool-result.ts'
 
 /**
@@ -17,22 +22,14 @@ function toSdkMessage(message: PromptMessage, optionsKey: string): LanguageModel
   switch (message.role) {
     case 'system':
       return { role: 'system', content: message.text }
-    case 'user':
-      return { role: 'user', content: [{ type: 'text', text: message.text }] }
+    case 'user': {
+      const images = (message.images ?? []).map(imagePart)
+      // Some providers refuse an empty text; beside a picture none is needed.
+      const text = images.length > 0 && isBlank(message.text) ? [] : [textPart(message.text)]
+      return { role: 'user', content: [...images, ...text] }
+    }
     case 'assistant':
-      return {
-        role: 'assistant',
-        content: [
-          ...(message.text === '' ? [] : [{ type: 'text' as const, text: message.text }]),
-          ...message.toolCalls.map((call) => ({
-            type: 'tool-call' as const,
-            toolCallId: call.callId,
-            toolName: call.name,
-            input: call.arguments,
-            ...signatureOf(call, optionsKey),
-          })),
-        ],
-      }
+      return { role: 'assistant', content: assistantParts(message, optionsKey) }
     case 'tool':
       return {
         role: 'tool',
@@ -45,6 +42,49 @@ function toSdkMessage(message: PromptMessage, optionsKey: string): LanguageModel
       }
   }
 }
+
+/** The text and the calls of an answer, with the reasoning that was kept with a call in its old place (U40). */
+function assistantParts(
+  { text, toolCalls }: { text: string; toolCalls: PromptToolCall[] },
+  optionsKey: string,
+): (LanguageModelV4TextPart | LanguageModelV4ReasoningPart | LanguageModelV4ToolCallPart)[] {
+  const [first, ...others] = toolCalls
+  if (first === undefined) return [textPart(text)]
+  const led: (LanguageModelV4TextPart | LanguageModelV4ReasoningPart)[] = []
+  let at = 0
+  for (const { part, textAfter } of restoreReasoning(first.opaque, optionsKey)) {
+    const place = Math.max(at, text.length - textAfter)
+    led.push(textPart(text.slice(at, place)), part)
+    at = place
+  }
+  led.push(textPart(text.slice(at)))
+  return [
+    ...led.filter((part) => part.type !== 'text' || !isBlank(part.text)),
+    callPart(first, optionsKey),
+    ...others.flatMap((call) => [
+      ...restoreReasoning(call.opaque, optionsKey).map(({ part }) => part),
+      callPart(call, optionsKey),
+    ]),
+  ]
+}
+
+const isBlank = (text: string): boolean => text.trim() === ''
+
+const textPart = (text: string): LanguageModelV4TextPart => ({ type: 'text', text })
+
+const imagePart = ({ mediaType, base64 }: PromptImage): LanguageModelV4FilePart => ({
+  type: 'file',
+  mediaType,
+  data: { type: 'data', data: base64 },
+})
+
+const callPart = (call: PromptToolCall, optionsKey: string): LanguageModelV4ToolCallPart => ({
+  type: 'tool-call',
+  toolCallId: call.callId,
+  toolName: call.name,
+  input: call.arguments,
+  ...signatureOf(call, optionsKey),
+})
 
 function signatureOf({ opaque }: PromptToolCall, optionsKey: string) {
   const signature = opaque?.thoughtSignature

@@ -7,13 +7,14 @@ import { CATALOGUE_TOTAL_MS, MalformedAnswer, UpstreamCall } from './upstream-ca
  * Asks an endpoint for something about its models: `GET`, or `POST` when there is a body.
  * @param path what follows the base URL, with its slash
  * @param shape what the answer must look like
+ * @param options.auth the headers that carry the key; a bearer token without it
  */
 export async function catalogueRequest<T extends z.ZodType>(
   endpoint: { baseUrl: string; local: boolean },
   context: CallContext,
   path: string,
   shape: T,
-  body?: unknown,
+  { body, auth = bearer }: { body?: unknown; auth?: (key: string) => Record<string, string> } = {},
 ): Promise<Result<z.infer<T>, ProviderFailure>> {
   const { credential } = context
   const call = new UpstreamCall({
@@ -26,7 +27,7 @@ export async function catalogueRequest<T extends z.ZodType>(
     const response = await call.fetch(`${endpoint.baseUrl}${path}`, {
       headers: {
         accept: 'application/json',
-        ...(credential ? { authorization: `Bearer ${credential}` } : {}),
+        ...(credential ? auth(credential) : {}),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
@@ -40,6 +41,8 @@ export async function catalogueRequest<T extends z.ZodType>(
     call.end()
   }
 }
+
+const bearer = (key: string): Record<string, string> => ({ authorization: `Bearer ${key}` })
 
 /** The body of an answer as JSON. @throws MalformedAnswer, without a word of the body */
 export async function readJson(response: Response): Promise<unknown> {

@@ -2,16 +2,26 @@ import type { Failure } from '../protocol/execution/errors.ts'
 import { failure } from '../protocol/execution/errors.ts'
 import { INSTANCE_NAME, isBuiltInProvider, type Provider } from '../protocol/execution/ids.ts'
 import type { ModelAuthRequirement, ModelDescriptor } from '../protocol/execution/models.ts'
-import { isPrivateAddress, parseBaseUrl } from './base-url.ts'
+import { parseBaseUrl } from './base-url.ts'
+import { parseModelFacts } from './catalogue/facts-config.ts'
+import type { FactEntry } from './catalogue/model-facts.ts'
+import type { CloudConfig } from './cloud-config.ts'
 import { parseInstance } from './instance-config.ts'
+import { parseOllamaCloud, parseOllamaDaemon } from './ollama-config.ts'
 
-/** The Ollama daemon of the deployment (D13). */
+/** An endpoint that speaks Ollama: the daemon of the deployment (D13), or Ollama's cloud. */
 export type OllamaConfig = {
   /** An origin, without a slash at its end. */
   baseUrl: string
   local: boolean
   /** Upper bound of every local model's window: it becomes `num_ctx`, and with it memory of the daemon. */
   maxContextTokens: number
+  /** The only models that are offered, by exact name; absent, all are (EC 21). */
+  allowedModels?: readonly string[]
+  /** It is Ollama's cloud: its models need a key. */
+  cloud?: true
+  /** What the owner knows better. */
+  facts?: readonly FactEntry[]
 }
 
 /** One OpenAI-compatible endpoint (EC 21). */
@@ -25,6 +35,8 @@ export type InstanceConfig = {
   auth: ModelAuthRequirement
   /** Absent: the models are discovered by asking the endpoint. */
   models?: ModelDescriptor[]
+  /** What the owner knows of models that are discovered. */
+  facts?: readonly FactEntry[]
 }
 
 /** A part of the configuration that is not used. `provider` is absent where not even its name can be read. */
@@ -35,8 +47,14 @@ export type ConfigProblem = { provider?: Provider; failure: Failure }
  * else down: the rest of a deployment goes on working, and the broken provider answers with its problem.
  */
 export type ProviderConfig = {
+  /** The built-in cloud providers whose addresses can be used. */
+  clouds: CloudConfig[]
   ollama?: OllamaConfig
+  /** Ollama's cloud, when it is used. */
+  ollamaCloud?: { baseUrl: string }
   instances: InstanceConfig[]
+  /** What the owner says about models, by provider. */
+  facts: ReadonlyMap<Provider, FactEntry[]>
   /** Keys of the deployment by provider. Whom they may serve is the caller's business (D14). */
   secrets: ReadonlyMap<Provider, string>
   problems: ConfigProblem[]
@@ -49,8 +67,30 @@ export function textVars(env: object): Record<string, string | undefined> {
   )
 }
 
-/** Fits the memory of a machine that runs such models, and the files of a coding session. */
-const DEFAULT_MAX_CONTEXT_TOKENS = 32_768
+/** The built-in cloud providers: always there, and of use to whoever has a key (EC 21). */
+export const CLOUDS = [
+  {
+    id: 'anthropic',
+    displayName: 'Anthropic',
+    baseUrl: 'https://api.anthropic.com',
+    variable: 'ANTHROPIC_BASE_URL',
+    path: 'none',
+  },
+  {
+    id: 'gemini',
+    displayName: 'Gemini',
+    baseUrl: 'https://generativelanguage.googleapis.com',
+    variable: 'GEMINI_BASE_URL',
+    path: 'none',
+  },
+  {
+    id: 'openai',
+    displayName: 'OpenAI',
+    baseUrl: 'https://api.openai.com/v1',
+    variable: 'OPENAI_BASE_URL',
+    path: 'version',
+  },
+] as const
 
 const problem = (message: string, provider?: Provider): ConfigProblem => ({
   ...(provider === undefined ? {} : { provider }),
@@ -64,65 +104,65 @@ const problem = (message: string, provider?: Provider): ConfigProblem => ({
 /**
  * Reads the providers of the deployment from variables and secrets (D13, D15, EC 21):
  *
+ * - `ANTHROPIC_BASE_URL`, `GEMINI_BASE_URL` (origins), `OPENAI_BASE_URL` (with its version path): other addresses of the
+ *   built-in cloud providers. They are remote whatever their address (D14).
  * - `OLLAMA_BASE_URL`: the origin of a daemon; absent, there is none.
  * - `OLLAMA_LOCAL`: `true` or `false`. Without it a daemon counts as local when its address is private (loopback, LAN, a
  *   name without a public domain). A daemon behind a public name must be declared to be inside the owner's trust
  *   boundary (EC 9), and Ollama's own cloud can never be.
- * - `OLLAMA_MAX_CONTEXT_TOKENS`: see `OllamaConfig`; 32768 by default.
+ * - `OLLAMA_MAX_CONTEXT_TOKENS`, `OLLAMA_ALLOWED_MODELS` (comma-separated): see `OllamaConfig`; 32768 and all by default.
+ * - `OLLAMA_CLOUD_BASE_URL`: the origin of Ollama's cloud; absent, it is not used.
  * - `PROVIDERS`: a JSON list of OpenAI-compatible instances, see `parseInstance`.
- * - `PROVIDER_<NAME>_API_KEY`: the key of an instance, its name in upper case and `-` as `_`.
+ * - `ANTHROPIC_API_KEY`, `GEMINI_API_KEY`, `OPENAI_API_KEY`, `OLLAMA_API_KEY` (of its cloud), and
+ *   `PROVIDER_<NAME>_API_KEY`: the key of an instance, its name in upper case and `-` as `_`.
+ * - `MODEL_FACTS`: see `parseModelFacts`.
  *
  * Messages of problems name variables and entries, never a value of a secret or a URL.
  */
 export function parseProviderConfig(vars: Record<string, string | undefined>): ProviderConfig {
   const problems: ConfigProblem[] = []
-  const ollama = parseOllama(vars, problems)
+  const reportOllama = (message: string, ofProvider: boolean) => {
+    problems.push(problem(message, ofProvider ? 'ollama' : undefined))
+  }
+  const clouds = parseClouds(vars, problems)
+  const ollama = parseOllamaDaemon(vars, reportOllama)
+  const ollamaCloud = parseOllamaCloud(vars, reportOllama)
   const instances = parseInstances(vars.PROVIDERS, problems)
-  const secrets = parseSecrets(vars, instances, problems)
-  return { ...(ollama === undefined ? {} : { ollama }), instances, secrets, problems }
-}
-
-function parseOllama(
-  vars: Record<string, string | undefined>,
-  problems: ConfigProblem[],
-): OllamaConfig | undefined {
-  const text = vars.OLLAMA_BASE_URL?.trim()
-  if (!text) return undefined
-  const baseUrl = parseBaseUrl(text, 'none')
-  if (!baseUrl.ok) {
-    problems.push(problem(`OLLAMA_BASE_URL ${baseUrl.error}`, 'ollama'))
-    return undefined
-  }
-  const isCloud = /(^|\.)ollama\.com$/.test(new URL(baseUrl.value).hostname)
-  const declared = vars.OLLAMA_LOCAL?.trim() || undefined
-  // Locality decides what may be sent there, so a doubtful value is not guessed at.
-  if (declared !== undefined && declared !== 'true' && declared !== 'false') {
-    problems.push(problem('OLLAMA_LOCAL must be true or false', 'ollama'))
-    return undefined
-  }
-  if (declared === 'true' && isCloud) {
-    problems.push(problem('OLLAMA_LOCAL cannot be true for a cloud service', 'ollama'))
-    return undefined
-  }
+  const facts = parseFacts(vars.MODEL_FACTS, instances, problems)
+  const secrets = new Map([...builtInSecrets(vars, problems), ...instanceSecrets(vars, instances, problems)])
   return {
-    baseUrl: baseUrl.value,
-    local: declared === undefined ? isPrivateAddress(baseUrl.value) : declared === 'true',
-    maxContextTokens: parseMaxContextTokens(vars.OLLAMA_MAX_CONTEXT_TOKENS, problems),
+    clouds,
+    ...(ollama === undefined ? {} : { ollama }),
+    ...(ollamaCloud === undefined ? {} : { ollamaCloud }),
+    instances,
+    facts,
+    secrets,
+    problems,
   }
 }
 
-/** A wrong number only costs the wish: the default is safe, and the daemon goes on serving. */
-function parseMaxContextTokens(text: string | undefined, problems: ConfigProblem[]): number {
-  const given = text?.trim()
-  if (!given) return DEFAULT_MAX_CONTEXT_TOKENS
-  const tokens = /^\d{1,9}$/.test(given) ? Number(given) : 0
-  if (tokens > 0) return tokens
-  problems.push(
-    problem(
-      `OLLAMA_MAX_CONTEXT_TOKENS must be a whole number above 0; ${DEFAULT_MAX_CONTEXT_TOKENS} is used`,
-    ),
-  )
-  return DEFAULT_MAX_CONTEXT_TOKENS
+function parseClouds(vars: Record<string, string | undefined>, problems: ConfigProblem[]): CloudConfig[] {
+  return CLOUDS.flatMap(({ id, displayName, baseUrl: standard, variable, path }) => {
+    const baseUrl = parseBaseUrl(vars[variable]?.trim() || standard, path)
+    if (baseUrl.ok) return [{ id, displayName, baseUrl: baseUrl.value }]
+    problems.push(problem(`${variable} ${baseUrl.error}`, id))
+    return []
+  })
+}
+
+function parseFacts(
+  text: string | undefined,
+  instances: readonly InstanceConfig[],
+  problems: ConfigProblem[],
+): ReadonlyMap<Provider, FactEntry[]> {
+  const { facts, faults } = parseModelFacts(text)
+  problems.push(...faults.map((fault) => problem(fault)))
+  for (const provider of facts.keys()) {
+    const name = provider.slice(INSTANCE_PREFIX.length)
+    if (!isBuiltInProvider(provider) && !instances.some(({ id }) => id === provider))
+      problems.push(problem(`MODEL_FACTS speaks of ${name}, which is no instance in PROVIDERS`))
+  }
+  return facts
 }
 
 function parseInstances(text: string | undefined, problems: ConfigProblem[]): InstanceConfig[] {
@@ -146,7 +186,7 @@ function parseInstances(text: string | undefined, problems: ConfigProblem[]): In
       problems.push(problem(`${at}.name: ${name} is already taken, - and _ count as the same`))
     } else {
       taken.add(secretName(name))
-      const id: Provider = `openai-compat:${name}`
+      const id: Provider = `${INSTANCE_PREFIX}${name}`
       const parsed = parseInstance(entry, id, name)
       problems.push(...parsed.faults.map((fault) => problem(`${at} (${name})${fault}`, id)))
       if (parsed.instance !== undefined) instances.push(parsed.instance)
@@ -169,24 +209,50 @@ const nameOf = (entry: unknown): string | undefined =>
     ? entry.name
     : undefined
 
+const INSTANCE_PREFIX = 'openai-compat:'
+
 const secretName = (name: string): string => `PROVIDER_${name.toUpperCase().replaceAll('-', '_')}_API_KEY`
 
-function parseSecrets(
+function instanceSecrets(
   vars: Record<string, string | undefined>,
   instances: readonly InstanceConfig[],
   problems: ConfigProblem[],
 ): Map<Provider, string> {
   const secrets = new Map<Provider, string>()
-  const owners = new Map(instances.map(({ id }) => [secretName(id.slice('openai-compat:'.length)), id]))
+  const owners = new Map(instances.map(({ id }) => [secretName(id.slice(INSTANCE_PREFIX.length)), id]))
   for (const [name, value] of Object.entries(vars)) {
-    if (!/^PROVIDER_[A-Z0-9_]+_API_KEY$/.test(name) || typeof value !== 'string') continue
-    const key = value.trim()
+    if (!/^PROVIDER_[A-Z0-9_]+_API_KEY$/.test(name) || !value?.trim()) continue
     const owner = owners.get(name)
-    if (key === '') continue
     if (owner === undefined) problems.push(problem(`${name} belongs to no instance in PROVIDERS`))
-    else if (!/^[\x21-\x7e]+$/.test(key))
-      problems.push(problem(`${name} is not a key: it cannot stand in a header`, owner))
-    else secrets.set(owner, key)
+    else takeSecret(secrets, owner, { name, value }, problems)
   }
   return secrets
+}
+
+/** The key `OLLAMA_API_KEY` is that of Ollama's cloud: without the cloud it is of no use, and a daemon never gets it. */
+function builtInSecrets(
+  vars: Record<string, string | undefined>,
+  problems: ConfigProblem[],
+): Map<Provider, string> {
+  const secrets = new Map<Provider, string>()
+  for (const provider of [...CLOUDS.map(({ id }) => id), 'ollama']) {
+    const name = `${provider.toUpperCase()}_API_KEY`
+    const value = vars[name]
+    if (!value?.trim()) continue
+    if (provider === 'ollama' && !vars.OLLAMA_CLOUD_BASE_URL?.trim()) {
+      problems.push(problem(`${name} is the key of Ollama’s cloud, and OLLAMA_CLOUD_BASE_URL is not set`))
+    } else takeSecret(secrets, provider, { name, value }, problems)
+  }
+  return secrets
+}
+
+function takeSecret(
+  secrets: Map<Provider, string>,
+  owner: Provider,
+  { name, value }: { name: string; value: string },
+  problems: ConfigProblem[],
+): void {
+  const key = value.trim()
+  if (/^[\x21-\x7e]+$/.test(key)) secrets.set(owner, key)
+  else problems.push(problem(`${name} is not a key: it cannot stand in a header`, owner))
 }

@@ -31,33 +31,52 @@ const FALLBACK_ELIGIBLE: ReadonlySet<ProviderErrorCategory> = new Set([
 export const isFallbackEligible = (category: ProviderErrorCategory): boolean =>
   FALLBACK_ELIGIBLE.has(category)
 
+const KEY =
+  /(invalid|incorrect|wrong) (x-)?api[-_ ]key|api[-_ ]key (is )?(not valid|invalid)|invalid_api_key|authentication_error|\bunauthenticated\b/
+/** Google calls each of its limits a quota, also those per minute; its word for spent money is another. */
+const METERED = /rate_limit_(exceeded|error)|quota exceeded for metric/
 const QUOTA =
-  /insufficient[_ ](quota|credit|balance|fund)|exceeded your current quota|payment required|out of credits|credit balance|billing/
-const RATE = /rate[_ -]?limit|too many requests|tokens per (min|day)|requests per (min|day)|\b[tr]p[md]\b/
+  /insufficient[_ ](quota|credit|balance|fund)|exceeded your current quota|payment required|out of credits|credits are depleted|credit balance|billing/
+const RATE =
+  /rate[_ -]?limit|too many requests|tokens per (min|day)|requests per (min|day)|\b[tr]p[md]\b|resource_exhausted/
 const CONTEXT =
   /context[_ -]?(length|window|size)|(prompt|input|request|messages?)\b.{0,60}\b(too long|too large|longer than|exceeds?)|too many (input |prompt )?tokens|maximum (prompt|input) length|reduce the length/
 const MODEL =
-  /model[_ ]not[_ ]found|(no such|unknown|invalid) model|\bmodel\b.{0,160}(not found|(does not|doesn't) exist|not available|unknown)|try pulling it/
+  /model[_ ]not[_ ]found|(no such|unknown|invalid) model|\bmodels?\b.{0,160}(not[_ ]found|(does not|doesn't) exist|not available|unknown)|try pulling it/
 const CAPABILITY = /(does not|doesn't|not) support.{0,40}(tool|function|think|reason|image|vision|stream)/
 
+/** What an error without a status calls itself: error types of Anthropic and OpenAI, status words of Google. */
+const NAMED: readonly (readonly [RegExp, ProviderErrorCategory])[] = [
+  [/permission_error|permission_denied/, 'authentication'],
+  [/invalid_request|invalid_argument|failed_precondition|invalid_prompt/, 'invalid_request'],
+  [
+    /overloaded|\b(api|server|internal|internal_server|timeout)_error\b|\bunavailable\b|\binternal\b|deadline_exceeded/,
+    'provider_unavailable',
+  ],
+]
+
 /**
- * Sorts what a provider answered into a category (EC 3). The status decides; what the provider says recovers quota,
- * rate limits, a prompt that is too long, an unknown model and a missing capability from statuses that do not tell.
- * @param status HTTP status; absent for an error inside a stream
- * @param hints the provider's message, type and code in one text
+ * Sorts what a provider answered into a category (EC 3). The status decides; what the provider says recovers a wrong
+ * key, quota, rate limits, a prompt that is too long, an unknown model and a missing capability from statuses that do
+ * not tell.
+ * @param status HTTP status; absent for an error inside a stream, which is sorted by the name it gives itself
+ * @param hints the provider's message, type, code and status word in one text
  */
 export function categorize(status: number | undefined, hints: string): ProviderErrorCategory {
   const said = hints.toLowerCase()
   if (status === 401) return 'invalid_credentials'
+  if (METERED.test(said)) return 'rate_limit'
   if (QUOTA.test(said)) return 'authentication'
   if (status === 429 || RATE.test(said)) return 'rate_limit'
+  if ((status === undefined || status === 400 || status === 403) && KEY.test(said))
+    return 'invalid_credentials'
   if (CONTEXT.test(said)) return 'context_length'
   if (MODEL.test(said)) return 'model_not_found'
   if (CAPABILITY.test(said)) return 'unsupported_capability'
   if (status === 400) return 'invalid_request'
   if (status === 403) return 'authentication'
-  if (status !== undefined && status >= 500) return 'provider_unavailable'
-  return 'unknown'
+  if (status !== undefined) return status >= 500 ? 'provider_unavailable' : 'unknown'
+  return NAMED.find(([name]) => name.test(said))?.[1] ?? 'unknown'
 }
 
 /** How long a provider asks to wait, in ms: seconds or a date (`Retry-After`), or its ms variant. */

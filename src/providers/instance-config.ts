@@ -23,6 +23,9 @@ const DeclaredModel = z
     max_output_tokens: z.int().positive().nullish(),
     input_cost_per_million_tokens: Decimal.optional(),
     output_cost_per_million_tokens: Decimal.optional(),
+    cached_input_cost_per_million_tokens: Decimal.optional(),
+    cache_write_cost_per_million_tokens: Decimal.optional(),
+    prices_as_of: z.iso.date().optional(),
     default_parameters: ModelParameters.default({}),
   })
   .refine(({ model, name }) => (model ?? name) !== undefined, {
@@ -96,19 +99,16 @@ function describe(
   declared: z.infer<typeof DeclaredModel>,
   instance: Omit<InstanceConfig, 'models'>,
 ): ModelDescriptor {
-  const { input_cost_per_million_tokens: input, output_cost_per_million_tokens: output } = declared
+  const { model, name, display_name, local: _, auth, capabilities, max_output_tokens, ...rest } = declared
   return {
+    ...rest,
     provider: instance.id,
-    model: declared.model ?? declared.name ?? '',
-    display_name: declared.display_name ?? null,
+    model: model ?? name ?? '',
+    display_name: display_name ?? null,
     local: instance.local,
-    auth: declared.auth ?? instance.auth,
-    capabilities: { ...BASE_CAPABILITIES, ...declared.capabilities },
-    max_context_tokens: declared.max_context_tokens,
-    max_output_tokens: declared.max_output_tokens ?? null,
-    ...(input === undefined ? {} : { input_cost_per_million_tokens: input }),
-    ...(output === undefined ? {} : { output_cost_per_million_tokens: output }),
-    default_parameters: declared.default_parameters,
+    auth: auth ?? instance.auth,
+    capabilities: { ...BASE_CAPABILITIES, ...capabilities },
+    max_output_tokens: max_output_tokens ?? null,
   }
 }
 

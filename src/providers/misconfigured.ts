@@ -8,8 +8,8 @@ export class MisconfiguredProvider implements ModelProvider {
   readonly descriptor: ProviderDescriptor
   readonly #failure: ProviderFailure
 
-  constructor(id: Provider, message: string) {
-    this.descriptor = { id, display_name: id, local: false }
+  constructor(id: Provider, message: string, displayName: string = id) {
+    this.descriptor = { id, display_name: displayName, local: false }
     this.#failure = { category: 'invalid_configuration', message }
   }
 

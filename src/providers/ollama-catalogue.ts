@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { ModelDescriptor } from '../protocol/execution/models.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
+import { applyFacts, combined } from './catalogue/model-facts.ts'
 import { catalogueRequest } from './catalogue-request.ts'
 import type { OllamaConfig } from './config.ts'
 import { mapBounded } from './map-bounded.ts'
@@ -9,6 +10,9 @@ import type { CallContext, ProviderFailure } from './provider.ts'
 
 /** A Worker has six connections at a time; some stay free for others. */
 const PARALLEL_SHOWS = 4
+
+/** `provider_options.registration` of a model of Ollama's cloud, which goes by the daemon's name (EC 21). */
+export const CLOUD_REGISTRATION = 'cloud'
 
 /** A forwarded model whose window nobody tells. */
 const UNKNOWN_CONTEXT_TOKENS = 4096
@@ -29,16 +33,21 @@ const Shown = z.object({
  * The models of a daemon, under the names that it lists (`name:tag`; EC 4: no name is completed, so `llama3` is not
  * `llama3:latest`). Models that cannot chat are left out, as is one that the daemon lists but cannot show. What speaks
  * Ollama's format without `/api/show` is taken at its word: its models may call tools, in the window that is configured.
+ * Ollama's cloud answers in the same way.
  */
 export async function listOllamaModels(
   config: OllamaConfig,
   context: CallContext,
   names: readonly string[] | undefined,
 ): Promise<Result<ModelDescriptor[], ProviderFailure>> {
+  const isAllowed = (name: string) => config.allowedModels?.includes(name) ?? true
+  if (names !== undefined && !names.some(isAllowed)) return ok([])
   const endpoint = { baseUrl: config.baseUrl, local: config.local }
   const tags = await catalogueRequest(endpoint, context, '/api/tags', Tags)
   if (!tags.ok) return tags
-  const wanted = (tags.value.models ?? []).filter(({ name }) => names?.includes(name) ?? true)
+  const wanted = (tags.value.models ?? []).filter(
+    ({ name }) => isAllowed(name) && (names?.includes(name) ?? true),
+  )
   const shows = await mapBounded(wanted, PARALLEL_SHOWS, async (listed) => ({
     listed,
     shown: await show(endpoint, context, listed.name),
@@ -62,7 +71,7 @@ async function show(
   context: CallContext,
   model: string,
 ): Promise<Result<z.infer<typeof Shown>, ProviderFailure>> {
-  const shown = await catalogueRequest(endpoint, context, '/api/show', Shown, { model })
+  const shown = await catalogueRequest(endpoint, context, '/api/show', Shown, { body: { model } })
   return !shown.ok && shown.error.status === 404 ? ok({}) : shown
 }
 
@@ -85,12 +94,13 @@ function describe(
 ): ModelDescriptor {
   const can = new Set(shown.capabilities ?? [])
   const local = config.local && !isForwarded(listed.name, listed.remote_host, shown.remote_host)
-  return {
+  const thinksInLevels = /^gpt-?oss$/.test(shown.details?.family ?? '')
+  const described: ModelDescriptor = {
     provider: 'ollama',
     model: listed.name,
     display_name: null,
     local,
-    auth: 'none',
+    auth: config.cloud ? 'api_key' : 'none',
     capabilities: {
       streaming: true,
       tools: callsTools(shown),
@@ -104,8 +114,11 @@ function describe(
     max_output_tokens: null,
     ...(local ? { input_cost_per_million_tokens: '0', output_cost_per_million_tokens: '0' } : {}),
     default_parameters: {},
-    ...(/^gpt-?oss$/.test(shown.details?.family ?? '') ? { provider_options: THINKS_IN_LEVELS } : {}),
+    ...(thinksInLevels ? { provider_options: THINKS_IN_LEVELS } : {}),
   }
+  const model = applyFacts(described, combined(config.facts ?? [], listed.name))
+  if (!config.cloud) return model
+  return { ...model, provider_options: { ...model.provider_options, registration: CLOUD_REGISTRATION } }
 }
 
 /** The daemon names the host that it forwards to; the cloud's tags end so, and a doubt counts as remote. */

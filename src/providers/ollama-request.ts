@@ -25,8 +25,15 @@ export function toChatBody({ model, messages, tools, effort }: ModelRequest, str
 function toOllamaMessages(message: PromptMessage): Record<string, unknown>[] {
   switch (message.role) {
     case 'system':
+      return [{ role: 'system', content: message.text }]
     case 'user':
-      return [{ role: message.role, content: message.text }]
+      return [
+        {
+          role: 'user',
+          content: message.text,
+          ...(message.images?.length ? { images: message.images.map(({ base64 }) => base64) } : {}),
+        },
+      ]
     case 'assistant':
       return [
         {

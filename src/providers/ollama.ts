@@ -7,6 +7,7 @@ import type { OllamaConfig } from './config.ts'
 import { readNdjson } from './ndjson.ts'
 import { listOllamaModels } from './ollama-catalogue.ts'
 import { toChatBody } from './ollama-request.ts'
+import { recoverPrintedCalls } from './printed-calls.ts'
 import type {
   CallContext,
   FinishReason,
@@ -48,7 +49,12 @@ export class OllamaProvider implements ModelProvider {
     return listOllamaModels(this.#config, context, names)
   }
 
-  async *invoke(request: ModelRequest, context: CallContext): AsyncGenerator<ModelEvent, void> {
+  invoke(request: ModelRequest, context: CallContext): AsyncIterable<ModelEvent> {
+    const { model, tools } = request
+    return recoverPrintedCalls(this.#answer(request, context), model.capabilities.tools ? tools : [])
+  }
+
+  async *#answer(request: ModelRequest, context: CallContext): AsyncGenerator<ModelEvent, void> {
     const { baseUrl, local } = this.#config
     const { model } = request
     const { credential } = context

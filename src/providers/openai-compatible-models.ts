@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ModelDescriptor } from '../protocol/execution/models.ts'
 import { ok, type Result } from '../protocol/result.ts'
 import { BASE_CAPABILITIES } from './capabilities.ts'
+import { applyFacts, combined } from './catalogue/model-facts.ts'
 import { catalogueRequest } from './catalogue-request.ts'
 import type { InstanceConfig } from './config.ts'
 import type { CallContext, ProviderFailure } from './provider.ts'
@@ -24,7 +25,7 @@ const Listing = z
 
 /**
  * Asks the endpoint which models it serves. Nothing is known of them but a name and, with luck, a window: they get the
- * default capabilities (EC 21) and no price. Entries that cannot be read are left out.
+ * default capabilities (EC 21) and no price, unless the owner's facts say more. Entries that cannot be read are left out.
  */
 export async function discoverModels(
   instance: InstanceConfig,
@@ -35,7 +36,8 @@ export async function discoverModels(
   if (!listing.ok) return listing
   const models = listing.value.flatMap((entry) => {
     const parsed = ListedModel.safeParse(entry)
-    return parsed.success ? [describe(parsed.data, instance)] : []
+    if (!parsed.success) return []
+    return [applyFacts(describe(parsed.data, instance), combined(instance.facts ?? [], parsed.data.id))]
   })
   return ok(models)
 }

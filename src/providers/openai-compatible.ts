@@ -4,14 +4,20 @@ import type { ModelRequest } from '../core/prompt.ts'
 import type { ModelDescriptor, ProviderDescriptor } from '../protocol/execution/models.ts'
 import type { Effort } from '../protocol/execution/policy.ts'
 import { ok, type Result } from '../protocol/result.ts'
-import { replay, type SdkDialect, toModelEvents } from './ai-sdk-events.ts'
-import { toSdkPrompt, toSdkTools } from './ai-sdk-prompt.ts'
+import { toSdkPrompt } from './ai-sdk-prompt.ts'
+import {
+  invokeThroughSdk,
+  outputLimit,
+  type SdkEndpoint,
+  samplingOptions,
+  toolOptions,
+} from './ai-sdk-provider.ts'
 import type { InstanceConfig } from './config.ts'
-import { EgressViolation } from './egress.ts'
-import { missingCredentials } from './missing-credentials.ts'
 import { discoverModels } from './openai-compatible-models.ts'
+import { recoverPrintedCalls } from './printed-calls.ts'
 import type { CallContext, ModelEvent, ModelProvider, ProviderFailure, ReportedUsage } from './provider.ts'
-import { type Deadlines, MalformedAnswer, redactionFor, UpstreamCall } from './upstream-call.ts'
+import { knownUsage, TokenCount } from './token-counts.ts'
+import type { Deadlines } from './upstream-call.ts'
 
 /** The name under which the SDK looks for fields of ours; it appears in no request. */
 const SDK_NAME = 'compatible'
@@ -40,43 +46,22 @@ export class OpenAiCompatibleProvider implements ModelProvider {
     return ok(listed.value.filter(({ model }) => names.includes(model)))
   }
 
-  async *invoke(request: ModelRequest, context: CallContext): AsyncGenerator<ModelEvent, void> {
+  invoke(request: ModelRequest, context: CallContext): AsyncIterable<ModelEvent> {
     const { baseUrl, local } = this.#config
-    const { model } = request
-    if (model.auth === 'api_key' && !context.credential) {
-      yield { type: 'failed', failure: missingCredentials() }
-      return
-    }
-    const streamed = model.capabilities.streaming === true
-    const call = new UpstreamCall({
-      fetch: context.egress({ baseUrl, local: local && model.local, model: model.model }),
-      signal: context.signal,
-      totalMs: this.#deadlines.totalMs,
-      ...(streamed ? { firstByteMs: this.#deadlines.firstByteMs } : {}),
-      redaction: redactionFor(request, context.credential),
-    })
-    try {
-      yield* this.#answer(request, streamed, call, context.credential)
-    } catch (error) {
-      yield { type: 'failed', failure: call.failureOf(error) }
-    } finally {
-      call.end()
-    }
+    const { model, tools } = request
+    const endpoint = { baseUrl, local, deadlines: this.#deadlines, open: this.#open }
+    const events = invokeThroughSdk(endpoint, request, context)
+    return recoverPrintedCalls(events, model.capabilities.tools ? tools : [])
   }
 
-  async *#answer(
-    request: ModelRequest,
-    streamed: boolean,
-    call: UpstreamCall,
-    credential: string | undefined,
-  ): AsyncGenerator<ModelEvent, void> {
-    const { OpenAICompatibleChatLanguageModel } = await import('@ai-sdk/openai-compatible')
+  readonly #open: SdkEndpoint['open'] = async (request, { fetch, credential }) => {
+    const { OpenAICompatibleChatLanguageModel } = await import('./openai-compatible-sdk.ts')
     const issuedIds = new Set<string>()
     const model = new OpenAICompatibleChatLanguageModel(request.model.model, {
       provider: SDK_NAME,
       url: ({ path }) => `${this.#config.baseUrl}${path}`,
       headers: credential ? { authorization: `Bearer ${credential}` } : {},
-      fetch: call.fetch,
+      fetch,
       includeUsage: true,
       errorStructure: { errorSchema: ErrorChunk, errorToMessage: () => '' },
       metadataExtractor: {
@@ -87,34 +72,23 @@ export class OpenAiCompatibleProvider implements ModelProvider {
         }),
       },
     })
-    const dialect: SdkDialect = {
-      usage: readUsage,
-      issued: (callId) => issuedIds.has(callId),
-      opaque: readOpaque,
-    }
-    const options = toCallOptions(request)
-    try {
-      const parts = streamed
-        ? (await model.doStream(options)).stream
-        : replay(await model.doGenerate(options))
-      yield* toModelEvents(parts, call, dialect)
-    } catch (error) {
-      if (error instanceof MalformedAnswer || error instanceof EgressViolation) throw error
-      // Whatever the SDK trips over is something that the provider sent.
-      throw new MalformedAnswer('its answer cannot be read', { cause: error })
+    return {
+      model,
+      options: toCallOptions(request),
+      dialect: { usage: readUsage, issued: (callId) => issuedIds.has(callId), opaque: readOpaque },
     }
   }
 }
 
-function toCallOptions({ model, messages, tools, effort }: ModelRequest): LanguageModelV4CallOptions {
-  const { temperature, top_p: topP, max_tokens: maxTokens, ...others } = model.default_parameters
-  const limits = [maxTokens, model.max_output_tokens].filter((limit) => typeof limit === 'number')
+function toCallOptions(request: ModelRequest): LanguageModelV4CallOptions {
+  const { model, messages, effort } = request
+  const { temperature: _, top_p: __, max_tokens: ___, ...others } = model.default_parameters
+  const limit = outputLimit(request)
   return {
     prompt: toSdkPrompt(messages, SDK_NAME),
-    ...(tools.length === 0 ? {} : { tools: toSdkTools(tools), toolChoice: { type: 'auto' } }),
-    ...(limits.length === 0 ? {} : { maxOutputTokens: Math.min(...limits) }),
-    ...(typeof temperature === 'number' ? { temperature } : {}),
-    ...(typeof topP === 'number' ? { topP } : {}),
+    ...toolOptions(request),
+    ...(limit === undefined ? {} : { maxOutputTokens: limit }),
+    ...samplingOptions(model.default_parameters),
     ...(model.capabilities.reasoning ? { reasoning: REASONING[effort] } : {}),
     providerOptions: { [SDK_NAME]: z.record(z.string(), z.json()).parse(others) },
   }
@@ -133,26 +107,23 @@ const ErrorChunk = z.looseObject({
   error: z.unknown().refine((error) => error !== undefined && error !== null),
 })
 
-const Tokens = z.int().nonnegative().nullish().catch(undefined)
 const RawUsage = z.object({
-  prompt_tokens: Tokens,
-  completion_tokens: Tokens,
-  prompt_tokens_details: z.object({ cached_tokens: Tokens }).nullish().catch(undefined),
-  completion_tokens_details: z.object({ reasoning_tokens: Tokens }).nullish().catch(undefined),
+  prompt_tokens: TokenCount,
+  completion_tokens: TokenCount,
+  prompt_tokens_details: z.object({ cached_tokens: TokenCount }).nullish().catch(undefined),
+  completion_tokens_details: z.object({ reasoning_tokens: TokenCount }).nullish().catch(undefined),
 })
 
 function readUsage(raw: unknown): ReportedUsage | undefined {
-  const parsed = RawUsage.safeParse(raw)
-  if (!parsed.success) return undefined
-  const usage: ReportedUsage = {}
-  const { prompt_tokens, completion_tokens, prompt_tokens_details, completion_tokens_details } = parsed.data
-  if (typeof prompt_tokens === 'number') usage.inputTokens = prompt_tokens
-  if (typeof completion_tokens === 'number') usage.outputTokens = completion_tokens
-  const cached = prompt_tokens_details?.cached_tokens
-  if (typeof cached === 'number') usage.cachedTokens = cached
-  const reasoning = completion_tokens_details?.reasoning_tokens
-  if (typeof reasoning === 'number') usage.reasoningTokens = reasoning
-  return Object.keys(usage).length === 0 ? undefined : usage
+  const { data } = RawUsage.safeParse(raw)
+  if (data === undefined) return undefined
+  return knownUsage({
+    inputTokens: data.prompt_tokens,
+    outputTokens: data.completion_tokens,
+    cachedTokens: data.prompt_tokens_details?.cached_tokens,
+    cacheWriteTokens: undefined,
+    reasoningTokens: data.completion_tokens_details?.reasoning_tokens,
+  })
 }
 
 const CallIds = z.object({ tool_calls: z.array(z.object({ id: z.string().nullish() })).nullish() }).nullish()

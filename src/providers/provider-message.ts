@@ -8,6 +8,8 @@ export type ProviderSaid = {
   hints: string
   /** An HTTP status inside the body: gateways report an upstream's error so in the middle of a stream. */
   status?: number
+  /** How long it asks to wait, where the body tells and not a header. */
+  retryAfterMs?: number
 }
 
 /** What must not come back in a message: the key of this call, and every text that was sent. */
@@ -28,19 +30,36 @@ export function readErrorBody(body: string): ProviderSaid {
   }
 }
 
-/** Reads `"text"`, `{message}`, `{detail}`, `{error: "text"}`, `{error: {message, type, code}}` or a list of one of them. */
+/**
+ * Reads `"text"`, `{message}`, `{detail}`, `{error: "text"}`, `{error: {message, type, code, status, details}}`,
+ * `{response: {error}}` or a list of one of them.
+ */
 export function readError(value: unknown): ProviderSaid {
   if (typeof value === 'string') return { text: value, hints: value }
   if (Array.isArray(value)) return readError(value[0])
   if (typeof value !== 'object' || value === null) return { hints: '' }
   const fields = new Map<string, unknown>(Object.entries(value))
-  const inner = fields.get('error') ?? fields.get('errors')
+  const inner = fields.get('error') ?? fields.get('errors') ?? fields.get('response')
   if (inner !== undefined && inner !== null) return readError(inner)
   const text = [fields.get('message'), fields.get('detail')].find((said) => typeof said === 'string')
   const code = fields.get('code')
   const status = typeof code === 'number' && code >= 400 && code < 600 ? { status: code } : {}
-  const hints = [text, fields.get('type'), code].filter((part) => typeof part === 'string').join(' ')
-  return { ...(typeof text === 'string' ? { text } : {}), hints, ...status }
+  const details = fields.get('details')
+  const hints = [text, fields.get('type'), code, fields.get('status')]
+    .filter((part) => typeof part === 'string')
+    .join(' ')
+  return { ...(typeof text === 'string' ? { text } : {}), hints, ...status, ...readRetryInfo(details) }
+}
+
+/** Google's APIs tell the wait in the body: a list of details, one of which has `retryDelay: "7.5s"`. */
+function readRetryInfo(details: unknown): { retryAfterMs?: number } {
+  if (!Array.isArray(details)) return {}
+  for (const detail of details) {
+    const delay = typeof detail === 'object' && detail !== null && 'retryDelay' in detail && detail.retryDelay
+    const seconds = typeof delay === 'string' ? /^(\d{1,6}(?:\.\d+)?)s$/.exec(delay)?.[1] : undefined
+    if (seconds !== undefined) return { retryAfterMs: Math.ceil(Number(seconds) * 1000) }
+  }
+  return {}
 }
 
 const SENTENCES: Record<ProviderErrorCategory, string> = {

@@ -20,11 +20,16 @@ export type ProviderFailure = {
   aborted?: true
 }
 
-/** Token counts as a provider reports them. An absent counter is unknown (U43). */
+/**
+ * Token counts as a provider reports them, brought to one meaning. An absent counter is unknown (U43).
+ * `inputTokens` is the whole prompt, what the cache gave (`cachedTokens`) and took (`cacheWriteTokens`) included;
+ * `outputTokens` is everything generated, `reasoningTokens` included.
+ */
 export type ReportedUsage = {
   inputTokens?: number
   outputTokens?: number
   cachedTokens?: number
+  cacheWriteTokens?: number
   reasoningTokens?: number
 }
 

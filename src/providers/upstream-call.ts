@@ -28,6 +28,17 @@ export class MalformedAnswer extends Error {
   override readonly name = 'MalformedAnswer'
 }
 
+/** An error that the provider reported where its answer should have begun. */
+export class ReportedFailure extends Error {
+  override readonly name = 'ReportedFailure'
+  readonly said: ProviderSaid
+
+  constructor(said: ProviderSaid) {
+    super('the provider reported an error')
+    this.said = said
+  }
+}
+
 export type UpstreamCallOptions = {
   /** The way out: what the egress made for this endpoint. */
   fetch: Fetch
@@ -98,6 +109,7 @@ export class UpstreamCall {
   failureOf(error: unknown): ProviderFailure {
     if (this.#violation !== undefined) throw this.#violation
     if (this.#failure !== undefined) return this.#failure
+    if (error instanceof ReportedFailure) return this.reported(error.said)
     if (error instanceof MalformedAnswer) {
       return this.describe('unknown', { text: error.message })
     }
@@ -106,7 +118,11 @@ export class UpstreamCall {
 
   /** A failure that the provider reported inside its answer. */
   reported(said: ProviderSaid): ProviderFailure {
-    return this.describe(categorize(said.status, said.hints), said)
+    const { retryAfterMs: wait } = said
+    return {
+      ...this.describe(categorize(said.status, said.hints), said),
+      ...(wait === undefined ? {} : { retryAfterMs: wait }),
+    }
   }
 
   describe(category: ProviderErrorCategory, said: { status?: number; text?: string }): ProviderFailure {
@@ -153,7 +169,7 @@ export class UpstreamCall {
     const body = response.body === null ? '' : await readStart(this.#watch(response.body)).catch(() => '')
     const said = readErrorBody(body)
     const { status } = response
-    const wait = retryAfterMs(response.headers, Date.now())
+    const wait = retryAfterMs(response.headers, Date.now()) ?? said.retryAfterMs
     this.#failure ??= {
       ...this.describe(categorize(status, said.hints), { ...said, status }),
       status,

@@ -1,26 +1,29 @@
 import { nextAlarm } from '../core/deadlines.ts'
+import { type MemoryFact, withChanges } from '../core/memory.ts'
 import type { RunInputEvent } from '../core/run/inputs.ts'
 import { LEASE_HEARTBEAT_MS, type RunState } from '../core/run/state.ts'
 import { type Effect, type Step, step } from '../core/run/step.ts'
 import type { RunInput, TurnView } from '../core/turn-view.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
-import { type Access, NO_ACCESS } from '../providers/access.ts'
+import type { Access } from '../providers/access.ts'
 import type { ProviderMap } from '../providers/provider.ts'
 import { newId } from '../storage/ids.ts'
 import {
   type Checkpoint,
   isDrained,
   loadCheckpoint,
+  nextMemoryAtMs,
   type Outbox,
   saveCheckpoint,
 } from '../storage/session/checkpoint.ts'
 import { commitStep } from '../storage/session/commit.ts'
 import { type KeyRecord, saveKey } from '../storage/session/idempotency.ts'
+import { loadFacts, loadOwed } from '../storage/session/memories.ts'
 import { loadRunInput } from '../storage/session/run-input.ts'
 import { type SessionRow, saveSession } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import { ModelCatalogue } from './catalogue.ts'
-import { type LiveTurn, makeLiveTurn } from './live-turn.ts'
+import { forgetRequest, type LiveTurn, makeLiveTurn } from './live-turn.ts'
 import { OutboxPump } from './outbox-pump.ts'
 import { RING_FLUSH_MS, Ring } from './ring.ts'
 import { serveTurn } from './serve-turn.ts'
@@ -43,6 +46,8 @@ export type EngineDeps = {
 /** What a request adds to the input that it causes. */
 export type RequestContext = {
   access: Access | null
+  /** What is remembered of the user, as D1 told it. */
+  facts: readonly MemoryFact[]
   runInput: RunInput | null
   key: { key: string; digest: string } | null
 }
@@ -52,7 +57,7 @@ export type Dispatched =
   | { ok: false; failure: Failure }
   | { ok: false; dropped: true }
 
-const NO_REQUEST: RequestContext = { access: null, runInput: null, key: null }
+const NO_REQUEST: RequestContext = { access: null, facts: [], runInput: null, key: null }
 
 /**
  * The shell around the run machine: decide, commit, act. The whole of a step is stored in one transaction before
@@ -109,6 +114,20 @@ export class RunEngine {
     return changed
   }
 
+  /** Changes what is remembered of this session, and owes D1 the change. `change` is told the time of it. */
+  changeMemory<T>(change: (sql: Sql, atMs: number) => T): T {
+    const memoryAtMs = nextMemoryAtMs(this.#checkpoint.counters, Date.now())
+    const counters = { ...this.#checkpoint.counters, memoryAtMs }
+    const after = { ...this.#checkpoint, counters, outbox: { ...this.#checkpoint.outbox, memory: true } }
+    const changed = this.#deps.sql.transaction(() => {
+      saveCheckpoint(this.#deps.sql, after)
+      return change(this.#deps.sql, memoryAtMs)
+    })
+    this.#checkpoint = after
+    this.#armAlarm()
+    return changed
+  }
+
   get ring(): Ring {
     return this.#ring
   }
@@ -129,9 +148,12 @@ export class RunEngine {
     if (active && request.access && this.#live?.turnId !== active.turnId) {
       // The turn that this one supersedes still has to be cut: it is found by the effect below.
       const superseded = this.#live
-      this.#live = makeLiveTurn(active.turnId, active.lease, request.access)
+      this.#live = makeLiveTurn(active.turnId, active.lease, request.access, this.#withOwed(request.facts))
       if (superseded) this.#cancel(superseded, result.effects)
-    } else if (this.#live) this.#cancel(this.#live, result.effects)
+    } else if (this.#live) {
+      if (result.writes.some(({ w }) => w === 'memory')) this.#live.facts = this.#withOwed(this.#live.facts)
+      this.#cancel(this.#live, result.effects)
+    }
     for (const effect of result.effects) this.#perform(effect)
     return { ok: true, reply: result.reply }
   }
@@ -181,7 +203,7 @@ export class RunEngine {
     const cut = effects.some((effect) => effect.e === 'cancel_turn' && effect.turnId === live.turnId)
     if (!cut) return
     live.abort.abort()
-    live.access = NO_ACCESS
+    forgetRequest(live)
     live.channel.end({ k: 'superseded', traceId: this.#checkpoint.state?.traceId ?? '' })
   }
 
@@ -190,9 +212,11 @@ export class RunEngine {
       await serveTurn(live, {
         providers: this.#deps.providers,
         state: () => this.#requireState(),
-        view: () => this.view(),
+        view: () => this.view(live),
+        memories: () => this.#memories(live),
         catalogue: () => this.catalogue.view(live.access, Date.now()),
-        list: (provider, models, signal) => this.catalogue.list(provider, models, live.access, signal),
+        list: (provider, models, signal, localOnly) =>
+          this.catalogue.list(provider, models, live.access, signal, localOnly),
         dispatch: (input) => this.dispatch(input).ok,
         textArrived: (type, text) => this.#textArrived(type, text),
         routed: ({ purpose, provider, model, local, chosenBy, origin }) =>
@@ -216,12 +240,30 @@ export class RunEngine {
   async #answer(live: LiveTurn, { outcome }: Extract<Effect, { e: 'answer' }>): Promise<void> {
     await this.#deps.sync()
     await this.pump.flush()
-    live.access = NO_ACCESS
+    forgetRequest(live)
     live.channel.end({ k: 'outcome', outcome })
   }
 
-  /** Everything that the current turn is decided from. */
-  view(): TurnView {
+  /** Everything that is remembered for a request: what D1 told of the user, and what this object knows (EC 16). */
+  memories(facts: readonly MemoryFact[]): MemoryFact[] {
+    return [...this.#withOwed(facts), ...loadFacts(this.#deps.sql)]
+  }
+
+  #memories(live: LiveTurn): MemoryFact[] {
+    return [...live.facts, ...loadFacts(this.#deps.sql)]
+  }
+
+  /** The user's facts with those changes of this session that D1 had not got when it told them. */
+  #withOwed(facts: readonly MemoryFact[]): MemoryFact[] {
+    const owed = this.#checkpoint.outbox.memory ? loadOwed(this.#deps.sql) : []
+    return withChanges(
+      facts,
+      owed.map(({ change }) => change),
+    )
+  }
+
+  /** Everything that the turn is decided from. */
+  view(live: LiveTurn): TurnView {
     const state = this.#requireState()
     const total = this.#checkpoint.counters.message
     const from = Math.max(1, total - MAX_HISTORY_MESSAGES + 1)
@@ -235,7 +277,7 @@ export class RunEngine {
       remoteDeclined: state.remoteDeclined,
       transcript: this.#transcript.read(from, MAX_HISTORY_MESSAGES),
       olderMessages: from - 1,
-      memories: [],
+      memories: this.#memories(live),
     }
   }
 

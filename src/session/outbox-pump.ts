@@ -4,6 +4,7 @@ import { sessionExists } from '../storage/d1/sessions.ts'
 import { MAX_BATCH_STATEMENTS } from '../storage/limits.ts'
 import { drain, retryDelayMs } from '../storage/outbox.ts'
 import { type Checkpoint, EMPTY_OUTBOX, isDrained, type Outbox } from '../storage/session/checkpoint.ts'
+import { loadOwed, type OwedChange, settleOwed } from '../storage/session/memories.ts'
 import { loadMessages } from '../storage/session/messages.ts'
 import { loadSession } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
@@ -44,10 +45,11 @@ export class OutboxPump {
     await drain<Batch>({
       next: () => nextBatch(sql, checkpoint()),
       write: (batch) => withDeadline(writeCopy(database, batch), D1_DEADLINE_MS),
-      written: (batch) => saveOutbox(afterWrite(checkpoint(), batch)),
+      written: (batch) => saveOutbox(afterWrite(checkpoint(), batch, settleOwed(sql, batch.memory))),
       stillWanted: () =>
         withDeadline(sessionExists(database, loadSession(sql)?.sessionId ?? ''), D1_DEADLINE_MS),
-      discard: () => saveOutbox(EMPTY_OUTBOX),
+      // What is remembered of the user outlives the session.
+      discard: () => saveOutbox({ ...EMPTY_OUTBOX, memory: settleOwed(sql, ofSession(loadOwed(sql))) }),
       failed: (error) => {
         const { outbox } = checkpoint()
         const failures = outbox.failures + 1
@@ -68,19 +70,24 @@ function nextBatch(sql: Sql, { outbox, counters }: Checkpoint): Batch | null {
   const messages = outbox.messagesFrom === null ? [] : loadMessages(sql, outbox.messagesFrom, room)
   const turnRoom = room - messages.length
   const turns = outbox.turnsFrom === null || turnRoom === 0 ? [] : loadTurns(sql, outbox.turnsFrom, turnRoom)
+  const memoryRoom = turnRoom - turns.length
   return {
     session,
     messages,
     turns,
+    memory: outbox.memory && memoryRoom > 0 ? loadOwed(sql, memoryRoom) : [],
     rev: counters.rev,
     messagesTo: messages.length === room ? (messages.at(-1)?.seq ?? null) : null,
     turnsTo: turns.length === turnRoom ? (turns.at(-1)?.seq ?? null) : null,
   }
 }
 
+const ofSession = (owed: readonly OwedChange[]): OwedChange[] =>
+  owed.filter(({ change }) => change.scope === 'session')
+
 /** What is still owed after a batch: nothing new may be forgotten that was committed while it was on its way. */
-function afterWrite({ outbox, counters }: Checkpoint, batch: Batch): Outbox {
-  const calm: Outbox = { ...outbox, failures: 0, retryAtMs: null }
+function afterWrite({ outbox, counters }: Checkpoint, batch: Batch, memory: boolean): Outbox {
+  const calm: Outbox = { ...outbox, memory, failures: 0, retryAtMs: null }
   if (counters.rev !== batch.rev) return calm
   const turnsSent = batch.turns.length > 0 || batch.messagesTo === null
   return {

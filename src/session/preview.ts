@@ -1,4 +1,5 @@
 import { estimateCost } from '../core/gates.ts'
+import type { MemoryFact } from '../core/memory.ts'
 import { planTurn, prepareCall, type TurnPlan } from '../core/resolve.ts'
 import { chooseModel } from '../core/select.ts'
 import type { TranscriptMessage } from '../core/transcript.ts'
@@ -14,6 +15,7 @@ export type PreviewInput = {
   body: ExecuteRequest
   transcript: TranscriptMessage[]
   olderMessages: number
+  memories: MemoryFact[]
   catalogue: ModelCatalogue
   access: Access
 }
@@ -29,6 +31,7 @@ export async function previewTurn({
   body,
   transcript,
   olderMessages,
+  memories,
   catalogue,
   access,
 }: PreviewInput): Promise<Result<PreviewResponse, Failure>> {
@@ -49,7 +52,7 @@ export async function previewTurn({
     remoteDeclined: false,
     transcript: [...transcript, prompt],
     olderMessages,
-    memories: [],
+    memories,
   })
   if (!planned.ok) return planned
   const plan = planned.value
@@ -58,7 +61,8 @@ export async function previewTurn({
   for (;;) {
     const choice = chooseModel(plan.demands, known)
     if (choice.k === 'list') {
-      await catalogue.list(choice.provider, choice.models, access, never)
+      const localOnly = plan.demands.localBecause !== null
+      await catalogue.list(choice.provider, choice.models, access, never, localOnly)
       continue
     }
     if (choice.k === 'none') return err(choice.failure)

@@ -1,6 +1,7 @@
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import type { Failure } from '../protocol/execution/errors.ts'
 import type { ExecuteRequest } from '../protocol/execution/execute.ts'
+import type { MemoryRecord } from '../protocol/execution/memory.ts'
 import type { PreviewResponse } from '../protocol/execution/preview.ts'
 import type { SessionDetail, SessionSummary, UpdateSessionRequest } from '../protocol/execution/session.ts'
 import type { Trace } from '../protocol/execution/trace.ts'
@@ -8,6 +9,8 @@ import type { RunResponse } from '../protocol/execution/turn.ts'
 import type { SessionUsageResponse } from '../protocol/execution/usage.ts'
 import type { Result } from '../protocol/result.ts'
 import type { Caller } from '../providers/access.ts'
+import type { SessionCutoffs } from '../storage/d1/retention.ts'
+import type { FactPatch } from '../storage/session/memories.ts'
 
 /**
  * What the Worker and the session's object say to each other. It is a wire: for a release, methods and fields are only
@@ -47,4 +50,14 @@ export interface SessionRpc {
   preview(caller: Caller, body: ExecuteRequest): Promise<Result<PreviewResponse, Failure>>
   traces(userId: string, window: { limit: number; offset: number }): Promise<Result<Trace, Failure>>
   usage(userId: string): Promise<Result<SessionUsageResponse, Failure>>
+  /** Makes or replaces a fact of the session (D50). */
+  putMemory(userId: string, fact: FactPatch): Promise<Result<MemoryRecord, Failure>>
+  /** Forgets a fact of the session; `false`: there is none of that id. */
+  deleteMemory(userId: string, memoryId: string): Promise<Result<boolean, Failure>>
+  /** The session whole, as JSON lines; archived ones, too. A stream that breaks is not whole. */
+  exportLines(userId: string): Promise<Result<ReadableStream<Uint8Array>, Failure>>
+  /** Removes the session if its time is over; says whether it did (D31). */
+  expire(userId: string, cutoffs: SessionCutoffs): Promise<Result<boolean, Failure>>
+  /** Drops the traces of turns that ended before this time, here and in D1; says from when on there are any (D31). */
+  expireTraces(userId: string, beforeMs: number): Promise<Result<number, Failure>>
 }

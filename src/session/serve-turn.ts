@@ -1,19 +1,29 @@
 import { priceCall } from '../core/cost.ts'
 import { gateFor } from '../core/gates.ts'
 import { type ModelCall, mediate } from '../core/mediate.ts'
-import { isPrivate, type PreparedCall, planTurn, prepareCall, type TurnPlan } from '../core/resolve.ts'
+import { type MemoryFact, recall } from '../core/memory.ts'
+import {
+  isPrivate,
+  type PreparedCall,
+  planTurn,
+  prepareCall,
+  remembersPrivately,
+  type TurnPlan,
+} from '../core/resolve.ts'
 import type { Partial, RunInputEvent, TurnReport } from '../core/run/inputs.ts'
 import type { RunState } from '../core/run/state.ts'
 import type { CallRecord, TracePayload } from '../core/run/writes.ts'
 import { type Catalogue, type Choice, chooseModel } from '../core/select.ts'
+import { toolsFor } from '../core/tools.ts'
 import type { TurnView } from '../core/turn-view.ts'
 import { turnUsage } from '../core/usage.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import type { ModelReference, Provider } from '../protocol/execution/ids.ts'
 import type { ModelDescriptor } from '../protocol/execution/models.ts'
+import type { AnswerEnding } from '../protocol/execution/turn.ts'
 import { makeEgress, type RouteRecord } from '../providers/egress.ts'
 import { categoryToCode, isFallbackEligible } from '../providers/failures.ts'
-import type { ProviderFailure, ProviderMap, ReportedUsage } from '../providers/provider.ts'
+import type { FinishReason, ProviderFailure, ProviderMap, ReportedUsage } from '../providers/provider.ts'
 import type { LiveTurn } from './live-turn.ts'
 
 /** What serving a turn needs of the object around it. */
@@ -21,8 +31,10 @@ export type ServeDeps = {
   providers: ProviderMap
   state(): RunState
   view(): TurnView
+  /** What is remembered now, by the user and by the session. */
+  memories(): readonly MemoryFact[]
   catalogue(): Catalogue
-  list(provider: Provider, models: readonly string[], signal: AbortSignal): Promise<void>
+  list(provider: Provider, models: readonly string[], signal: AbortSignal, localOnly: boolean): Promise<void>
   /** Commits what happened; false when the turn no longer holds the lock. */
   dispatch(input: RunInputEvent): boolean
   textArrived(type: 'text_delta' | 'reasoning_delta', text: string): void
@@ -45,7 +57,8 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
   for (;;) {
     const choice: Choice = chooseModel(plan.demands, catalogue, failed)
     if (choice.k === 'list') {
-      await deps.list(choice.provider, choice.models, live.abort.signal)
+      const localOnly = plan.demands.localBecause !== null
+      await deps.list(choice.provider, choice.models, live.abort.signal, localOnly)
       if (live.abort.signal.aborted) return
       continue
     }
@@ -85,8 +98,12 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
         type: 'model_responded',
         lease: live.lease,
         text: answer.text,
+        ending: answer.ending,
         report,
-        calls: mediate(answer.calls, model.capabilities.tools ? plan.tools : [], plan.permissions),
+        calls: mediate(answer.calls, toolsFor(plan.tools, model.capabilities), plan.permissions, {
+          facts: answer.calls.length === 0 ? [] : deps.memories(),
+          localOnly: remembersPrivately(plan, prepared),
+        }),
         call: settled,
         usage: turnUsage(live.calls),
         toEncrypt: null,
@@ -95,7 +112,7 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
     }
     const settled = settle(call, 'failed', answer.usage, model)
     live.calls.push(settled)
-    const cause = toFailure(answer.failure, model)
+    const cause = toFailure(answer, answer.failure, model)
     if (answer.spoke || !isFallbackEligible(answer.failure.category)) {
       const partial = { text: answer.text, call: settled }
       deps.dispatch({ type: 'turn_failed', lease: live.lease, failure: cause, partial, call: settled })
@@ -116,6 +133,7 @@ type Answer = {
   calls: ModelCall[]
   usage: ReportedUsage | null
   failure: ProviderFailure | null
+  ending: AnswerEnding | null
   /** Anything reached the reader: what was said cannot be taken back (D24). */
   spoke: boolean
 }
@@ -131,7 +149,7 @@ async function invoke(
   const provider = deps.providers.get(model.provider)
   if (!provider) throw new Error(`invariant broken: ${model.provider} was chosen and is not registered`)
   const credential = live.access.credentialFor(model.provider)
-  const answer: Answer = { text: '', calls: [], usage: null, failure: null, spoke: false }
+  const answer: Answer = { text: '', calls: [], usage: null, failure: null, ending: null, spoke: false }
   const partial: Partial = { text: '', call: { ...call, status: 'cancelled' } }
   live.partial = partial
   const egress = makeEgress({
@@ -169,16 +187,27 @@ async function invoke(
         answer.failure = event.failure
         break
       case 'finished':
-        if (event.reason === 'refused' && answer.text === '') {
-          answer.failure = {
-            category: 'invalid_request',
-            message: 'the provider refused to answer this request',
-          }
-        }
+        finish(answer, event.reason)
         break
     }
   }
   return answer
+}
+
+/** Four endings that must not be mistaken for each other: finished, truncated, refused, and none at all (U42). */
+function finish(answer: Answer, reason: FinishReason): void {
+  if (reason === 'length') answer.ending = 'truncated'
+  if (reason === 'refused') {
+    answer.ending = 'refused'
+    // What a refused answer asked for is not run.
+    answer.calls = []
+    if (answer.text === '') {
+      answer.failure = { category: 'invalid_request', message: 'the provider refused to answer this request' }
+    }
+  }
+  if (reason === 'other' && !answer.spoke && answer.calls.length === 0) {
+    answer.failure = { category: 'unknown', message: 'the provider ended its answer without a word' }
+  }
 }
 
 function settle(
@@ -191,10 +220,15 @@ function settle(
   return { ...call, status, usage, ...(cost === undefined ? {} : { cost }) }
 }
 
-const toFailure = ({ category, message, retryAfterMs }: ProviderFailure, model: ModelDescriptor): Failure =>
+const toFailure = (
+  { ending }: Answer,
+  { category, message, retryAfterMs }: ProviderFailure,
+  model: ModelDescriptor,
+): Failure =>
   failure(categoryToCode(category), message, {
     provider: model.provider,
     model: model.model,
+    ...(ending === 'refused' ? { reason: 'refused' } : {}),
     ...(retryAfterMs === undefined ? {} : { retry_after_ms: retryAfterMs }),
   })
 
@@ -205,7 +239,7 @@ const chosenBy = ({ route }: TurnPlan): string =>
 export function reportOf(
   { classification, route, demands }: TurnPlan,
   { outcome }: PreparedCall,
-  { provider, model }: ModelDescriptor,
+  { provider, model, capabilities }: ModelDescriptor,
   fallbackUsed: boolean,
 ): TurnReport {
   const notes = [
@@ -214,6 +248,7 @@ export function reportOf(
     ...(demands.localBecause === null
       ? []
       : [`local models only (${demands.localBecause.replace('_', ' ')})`]),
+    ...(demands.mayCallTools && !capabilities.tools ? ['this model calls no tools'] : []),
   ]
   return {
     classification,
@@ -244,6 +279,8 @@ function firstTraces(plan: TurnPlan, { verdicts }: PreparedCall, report: TurnRep
   }))
   const older = plan.view.olderMessages
   if (older > 0) items.push({ kind: 'message', included: false, reason: `${older} older messages` })
+  const olderFacts = recall(plan.view.memories).older
+  if (olderFacts > 0) items.push({ kind: 'memory', included: false, reason: `${olderFacts} older facts` })
   return [
     { type: 'classification', ...plan.classification },
     routingTrace(report),

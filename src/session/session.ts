@@ -1,8 +1,10 @@
 import { DurableObject } from 'cloudflare:workers'
+import { refuseFact } from '../core/memory.ts'
 import { sessionUsage } from '../core/usage.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import type { ExecuteRequest } from '../protocol/execution/execute.ts'
+import type { MemoryRecord } from '../protocol/execution/memory.ts'
 import type { PreviewResponse } from '../protocol/execution/preview.ts'
 import type { SessionDetail, SessionSummary, UpdateSessionRequest } from '../protocol/execution/session.ts'
 import type { Trace } from '../protocol/execution/trace.ts'
@@ -13,16 +15,27 @@ import { type Caller, makeAccess } from '../providers/access.ts'
 import { type ProviderConfig, parseProviderConfig, textVars } from '../providers/config.ts'
 import { makeProviders } from '../providers/registry.ts'
 import { openDatabase } from '../storage/d1/database.ts'
+import { writeChanges } from '../storage/d1/memory.ts'
+import { expireTraceCopies, type SessionCutoffs } from '../storage/d1/retention.ts'
 import { deleteSession } from '../storage/d1/sessions.ts'
 import { retryDelayMs } from '../storage/outbox.ts'
 import { loadKey } from '../storage/session/idempotency.ts'
+import { deleteFact, type FactPatch, loadOwed, putFact, toRecord } from '../storage/session/memories.ts'
 import { loadMessages } from '../storage/session/messages.ts'
 import { migrateSession } from '../storage/session/migrations.ts'
 import { loadSession, type SessionRow, saveSession, toSummary } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
-import { loadTurn, loadTurns } from '../storage/session/turns.ts'
+import {
+  expireTraces,
+  hasTracesBefore,
+  loadTurn,
+  loadTurns,
+  tracesStartMs,
+} from '../storage/session/turns.ts'
 import { endingAnswer, outcomeAnswer } from './answers.ts'
 import { MAX_HISTORY_MESSAGES, type RequestContext, RunEngine } from './engine.ts'
+import { isExpired } from './expiry.ts'
+import { lineStream, sessionRecords } from './export.ts'
 import { refuseLongResults } from './long-results.ts'
 import { previewTurn } from './preview.ts'
 import type { NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
@@ -138,16 +151,40 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   async remove(userId: string): Promise<Result<true, Failure>> {
     const found = this.#open(userId, { archivedToo: true })
     if (!found.ok) return found
-    const { session, engine } = found.value
-    engine.abandon()
-    this.#sql.transaction(() => saveSession(this.#sql, { ...session, deletedAtMs: Date.now() }))
-    // Stored together with the mark: a crash from here on leaves somebody to finish.
-    this.ctx.waitUntil(this.ctx.storage.setAlarm(Date.now() + D1_DEADLINE_MS))
-    await this.ctx.storage.sync()
-    const deletion = this.#finishDeletion(session)
-    this.ctx.waitUntil(deletion)
-    await atMost(deletion, ANSWER_WAIT_MS)
+    await this.#delete(found.value)
     return ok(true)
+  }
+
+  /** Removes the session if, by its own row, its time is over: whoever listed it may have read an older one (D31). */
+  async expire(userId: string, cutoffs: SessionCutoffs): Promise<Result<boolean, Failure>> {
+    const found = this.#open(userId, { archivedToo: true })
+    if (!found.ok) return found
+    const { session, engine } = found.value
+    if (engine.state?.active || !isExpired(session, cutoffs)) return ok(false)
+    await this.#delete(found.value)
+    return ok(true)
+  }
+
+  async expireTraces(userId: string, beforeMs: number): Promise<Result<number, Failure>> {
+    const found = this.#open(userId, { archivedToo: true })
+    if (!found.ok) return found
+    const { engine } = found.value
+    let { session } = found.value
+    if (hasTracesBefore(this.#sql, beforeMs)) {
+      // For its new revision: under it the change beats every copy that is still on its way (D26).
+      session = engine.saveSession(session)
+      this.#sql.transaction(() => expireTraces(this.#sql, beforeMs, session.rev))
+    }
+    const { sessionId, rev } = session
+    const tracesFromMs = Math.max(beforeMs, tracesStartMs(this.#sql) ?? Date.now())
+    await expireTraceCopies(openDatabase(this.env.DB), { sessionId, beforeMs, tracesFromMs, rev })
+    await engine.pump.flush()
+    return ok(tracesFromMs)
+  }
+
+  async exportLines(userId: string): Promise<Result<ReadableStream<Uint8Array>, Failure>> {
+    const found = this.#open(userId, { archivedToo: true })
+    return found.ok ? ok(lineStream(sessionRecords(this.#sql, found.value.session))) : found
   }
 
   async execute(caller: Caller, body: ExecuteRequest, options: TurnOptions): Promise<TurnAnswer> {
@@ -205,7 +242,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
         kind: 'json',
         body: {
           status: 'running',
-          data: { trace_id: state.traceId },
+          data: { trace_id: state.traceId, run_id: state.runId },
           allowed_continuations: ['inject', 'break'],
         },
       }
@@ -230,6 +267,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       body,
       transcript: loadMessages(this.#sql, from, MAX_HISTORY_MESSAGES),
       olderMessages: from - 1,
+      memories: engine.memories(caller.facts ?? []),
       catalogue: engine.catalogue,
       access: await makeAccess(caller, this.#config.secrets),
     })
@@ -249,6 +287,29 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     const found = this.#open(userId)
     if (!found.ok) return found
     return ok(sessionUsage(loadTurns(this.#sql, 1, ALL).flatMap(({ calls }) => calls)))
+  }
+
+  async putMemory(userId: string, fact: FactPatch): Promise<Result<MemoryRecord, Failure>> {
+    const found = this.#open(userId, { archivedToo: true })
+    if (!found.ok) return found
+    const { session, engine } = found.value
+    if (session.keyId !== null)
+      return err(failure('invalid_request', 'the facts of an encrypted session are not kept in clear'))
+    const stored = engine.changeMemory((sql, atMs) => putFact(sql, fact, atMs))
+    if ('kind' in stored) return err(refuseFact(stored))
+    await this.ctx.storage.sync()
+    await engine.pump.flush()
+    return ok(toRecord(session.sessionId, stored))
+  }
+
+  async deleteMemory(userId: string, memoryId: string): Promise<Result<boolean, Failure>> {
+    const found = this.#open(userId, { archivedToo: true })
+    if (!found.ok) return found
+    const { engine } = found.value
+    const deleted = engine.changeMemory((sql, atMs) => deleteFact(sql, memoryId, atMs))
+    await this.ctx.storage.sync()
+    await engine.pump.flush()
+    return ok(deleted)
   }
 
   override async alarm(): Promise<void> {
@@ -278,7 +339,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
 
   /** A request that may start a turn: a known key is answered from what it did, everything else goes to the machine. */
   async #admit(
-    { userId }: Caller,
+    { userId, facts = [] }: Caller,
     { stream, digest, idempotencyKey }: TurnOptions,
     access: RequestContext['access'],
     runInput: ExecuteRequest | null,
@@ -308,7 +369,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       }
     }
     const key = idempotencyKey === null ? null : { key: idempotencyKey, digest }
-    const dispatched = dispatch(engine, { access, runInput, key })
+    const dispatched = dispatch(engine, { access, facts, runInput, key })
     if (!dispatched.ok) {
       if ('dropped' in dispatched) throw new Error('invariant broken: a request was dropped')
       return { kind: 'failure', failure: dispatched.failure }
@@ -340,10 +401,24 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     return stored?.outcome ? outcomeAnswer(turnId, stored.outcome, { stream, endOnly: false }) : null
   }
 
+  async #delete({ session, engine }: { session: SessionRow; engine: RunEngine }): Promise<void> {
+    engine.abandon()
+    this.#sql.transaction(() => saveSession(this.#sql, { ...session, deletedAtMs: Date.now() }))
+    // Stored together with the mark: a crash from here on leaves somebody to finish.
+    this.ctx.waitUntil(this.ctx.storage.setAlarm(Date.now() + D1_DEADLINE_MS))
+    await this.ctx.storage.sync()
+    const deletion = this.#finishDeletion(session)
+    this.ctx.waitUntil(deletion)
+    await atMost(deletion, ANSWER_WAIT_MS)
+  }
+
   async #finishDeletion({ userId, sessionId }: SessionRow): Promise<void> {
     try {
-      const deletion = deleteSession(openDatabase(this.env.DB), userId, sessionId)
-      await withDeadline(deletion, D1_DEADLINE_MS)
+      const db = openDatabase(this.env.DB)
+      // What is remembered of the user outlives the session: D1 has it before the rest goes (EC 16).
+      const owed = loadOwed(this.#sql).filter(({ change }) => change.scope === 'user')
+      await withDeadline(writeChanges(db, { userId, sessionId }, owed), D1_DEADLINE_MS)
+      await withDeadline(deleteSession(db, userId, sessionId), D1_DEADLINE_MS)
     } catch (error) {
       this.#deleteFailures++
       console.warn(`deleting a session's copy failed: ${error instanceof Error ? error.name : 'error'}`)

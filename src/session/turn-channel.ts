@@ -7,6 +7,8 @@ export type Ending = { k: 'outcome'; outcome: TurnResponse } | { k: 'superseded'
 
 /** A comment this often keeps proxies from closing a stream that is silent while a model thinks. */
 const KEEP_ALIVE_MS = 15_000
+/** Too short to be seen, long enough for a fast model to have said more. */
+const GATHER_MS = 5
 /** What a turn's stream keeps for those who come back; beyond it the oldest events go. */
 const MAX_HELD_UNITS = 4 * 1024 * 1024
 
@@ -88,10 +90,13 @@ export class TurnChannel {
     const last = this.#dropped + this.#frames.length
     let next = !this.holdsAfter(afterN) ? END_ONLY : this.#ending ? Math.min(afterN, last - 1) : afterN
     let cancelled = false
+    let sent = false
     let cancelWait: (() => void) | null = null
     return new ReadableStream({
       type: 'bytes',
       pull: async (controller) => {
+        // What comes close together is sent together: to send a piece costs more than the piece. The first is not held.
+        if (sent && !this.#ending) await gathered()
         for (;;) {
           if (cancelled) return
           const from = next - this.#dropped
@@ -101,6 +106,7 @@ export class TurnChannel {
           else if (!lagging && from < this.#frames.length) {
             const frames = this.#frames.slice(from)
             next += frames.length
+            sent = true
             controller.enqueue(encoder.encode(frames.join('')))
             return
           } else if (this.#ending) {
@@ -147,6 +153,8 @@ export class TurnChannel {
     })
   }
 }
+
+const gathered = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, GATHER_MS))
 
 /** A finished turn's events as a stream of their own, under ids that no other event of the turn had. */
 export function eventStream(turnId: string, events: readonly TurnEvent[]): ReadableStream<Uint8Array> {

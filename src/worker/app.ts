@@ -11,8 +11,12 @@ import { crossOrigin } from './middleware/cross-origin.ts'
 import { localHost } from './middleware/local-host.ts'
 import { queryGuard } from './middleware/query-guard.ts'
 import { rateLimit } from './middleware/rate-limit.ts'
+import { account } from './routes/account.ts'
 import { auth } from './routes/auth.ts'
+import { accountExport, sessionExport } from './routes/export.ts'
+import { keys } from './routes/keys.ts'
 import { llm } from './routes/llm.ts'
+import { memory } from './routes/memory.ts'
 import { runs } from './routes/runs.ts'
 import { sessions } from './routes/sessions.ts'
 
@@ -28,10 +32,15 @@ app.get('/', (c) =>
 <h1>Switchyard</h1><p>A router for LLM coding sessions, release ${ROUTER_VERSION}. It speaks JSON under
 <a href="/api/v1/openapi.json">/api/v1</a>; use the <code>switchyard</code> command or a client of that API.</p>`),
 )
+app.route('/api/v1/auth/keys', keys)
+app.route('/api/v1/auth', account)
 app.route('/api/v1/auth', auth)
+app.route('/api/v1/export', accountExport)
 app.route('/api/v1/llm', llm)
+app.route('/api/v1/memory', memory)
 app.route('/api/v1/sessions', runs)
 app.route('/api/v1/sessions', sessions)
+app.route('/api/v1/sessions', sessionExport)
 
 /** An unknown path, or a known one with another method: both in the error shape (D49). */
 app.notFound((c) => {

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import type { ZodType } from 'zod'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
+import { codeOfIssue } from '../protocol/execution/unknown-names.ts'
 import { isDeeperThan, MAX_JSON_DEPTH } from '../protocol/json-depth.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { digestOf } from '../storage/digest.ts'
@@ -14,7 +15,7 @@ export type Body<T> = { value: T; digest: string }
 
 /**
  * Reads and decodes a JSON body (EC 1.4): 413 when it is too large, 415 for another content type, 400 for text that is
- * no JSON, 422 for JSON of the wrong shape or nested too deeply. `digest` tells two bodies apart (D20).
+ * no JSON, 422 for JSON of the wrong shape, with a name that nothing bears, or nested too deeply. `digest` tells two bodies apart (D20).
  */
 export async function readBody<T>(c: Context, schema: ZodType<T>): Promise<Result<Body<T>, Failure>> {
   const type = (c.req.header('Content-Type') ?? '').split(';', 1)[0]?.trim().toLowerCase()
@@ -33,16 +34,16 @@ export async function readBody<T>(c: Context, schema: ZodType<T>): Promise<Resul
   } catch {
     return err({ ...failure('invalid_request', 'the body is not valid JSON'), status: 400 })
   }
-  const parsed = schema.safeParse(json)
+  const parsed = schema.safeParse(json, { reportInput: true })
   if (!parsed.success) {
     const issues = parsed.error.issues
       .slice(0, MAX_ISSUES)
       .map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
     const [first] = issues
+    const [worst] = parsed.error.issues
+    const code = worst === undefined ? 'invalid_request' : codeOfIssue(worst)
     const where = first?.path ? `\`${first.path}\`: ` : ''
-    return err(
-      failure('invalid_request', `the body does not fit: ${where}${first?.message ?? ''}`, { issues }),
-    )
+    return err(failure(code, `the body does not fit: ${where}${first?.message ?? ''}`, { issues }))
   }
   if (isDeeperThan(parsed.data, MAX_JSON_DEPTH)) {
     const details = { max_depth: MAX_JSON_DEPTH }

@@ -4,12 +4,13 @@ import type { AppEnv } from './context.ts'
 import { isLocalDev } from './env.ts'
 import { providerCredentials } from './provider-headers.ts'
 
-/** Who asks, for the objects and providers behind: with the keys of this request, and what of the deployment it may use (D14). */
+/** Who asks, for the objects and providers behind: with the keys of this request, what is remembered of the user, and what of the deployment it may use (D14). */
 export function callerOf(c: Context<AppEnv>): Caller {
-  const { userId, firstAccount } = c.var.identity
+  const { userId, firstAccount, facts } = c.var.identity
   return {
     userId,
     credentials: providerCredentials(c.req.raw.headers),
     deploymentProviders: firstAccount || isLocalDev(c.env) || c.env.SHARED_PROVIDERS === 'true',
+    facts,
   }
 }

@@ -12,6 +12,10 @@ export type Env = {
   RATE_LIMIT_BURST?: string
   TOKEN_TTL_SECONDS?: string
   SHARED_PROVIDERS?: string
+  /** In days; 0 keeps for ever (D31). */
+  RETENTION_TRACES_DAYS?: string
+  RETENTION_ARCHIVED_DAYS?: string
+  RETENTION_SESSIONS_DAYS?: string
 }
 
 export const isLocalDev = (env: Env): boolean => env.LOCAL_DEV === '1'

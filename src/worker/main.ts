@@ -1,5 +1,7 @@
 import { Session } from '../session/session.ts'
 import { app } from './app.ts'
+import type { Env } from './env.ts'
+import { scheduled } from './scheduled.ts'
 
 export { Session }
-export default app
+export default { fetch: app.fetch, scheduled } satisfies ExportedHandler<Env>

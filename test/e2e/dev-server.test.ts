@@ -274,7 +274,10 @@ describe('the exchanges of the execution protocol', () => {
     })
     expect(await continueBuffered(session, { type: 'break' })).toEqual({
       status: 'idle',
-      data: { trace_id: aTraceId },
+      data: {
+        trace_id: aTraceId,
+        ended: { run_id: expect.any(String), interrupted: false, tool_calls: [expect.any(String)] },
+      },
     })
     expect(eventsOf(await (await execute(session, '<go on>')).whole()).at(-1)).toMatchObject({
       status: 'completed',
@@ -352,7 +355,10 @@ describe('a turn that is superseded', () => {
     const closed = upstreamClosed()
     expect(await continueBuffered(session, { type: 'break' })).toEqual({
       status: 'idle',
-      data: { trace_id: aTraceId },
+      data: {
+        trace_id: aTraceId,
+        ended: { run_id: expect.any(String), interrupted: true, tool_calls: [] },
+      },
     })
     await closed
     expect(eventsOf(await stream.whole()).at(-1)).toEqual({
@@ -453,7 +459,7 @@ describe('a client that goes away', () => {
     request.cut()
     expect(await jsonOf(await openRaw(path(session, 'run'), { headers: account.headers }))).toEqual({
       status: 'running',
-      data: { trace_id: aTraceId },
+      data: { trace_id: aTraceId, run_id: expect.any(String) },
       allowed_continuations: ['inject', 'break'],
     })
     const attached = await openRaw(path(session, 'run'), { headers: streaming() })

@@ -274,9 +274,15 @@ describe('a route that cannot be served', () => {
     },
     {
       name: 'an explicit model of a provider that is not registered',
-      changes: { input: { explicit_model: 'anthropic/claude' } },
+      changes: { input: { explicit_model: 'openai-compat:nobody/any' } },
       status: 404,
       code: 'model_not_found',
+    },
+    {
+      name: 'an explicit model of a cloud provider without a key',
+      changes: { input: { explicit_model: 'anthropic/claude-opus-5-5' } },
+      status: 503,
+      code: 'missing_provider_credentials',
     },
     {
       name: 'an explicit model of a provider that is down',

@@ -291,16 +291,24 @@ describe('bodies', () => {
       details: { issues: [{ path: 'title' }] },
     })
     const { policy: _, ...headless } = makeExecute('hi')
-    const wrong = {
-      'a missing field': headless,
-      'a wrong type': makeExecute('hi', { input: { text: 7 as unknown as string } }),
-      'an unknown enum value': makeExecute('hi', { input: { command: 'dance' as 'plan' } }),
-      'a model reference without a model': makeExecute('hi', { input: { explicit_model: 'ollama' } }),
-      'a model of an unknown provider': makeExecute('hi', { input: { explicit_model: 'acme/x' } }),
-    }
-    for (const [name, body] of Object.entries(wrong)) {
+    const wrong = [
+      ['invalid_request', headless, 'policy'],
+      ['invalid_request', makeExecute('hi', { input: { text: 7 as unknown as string } }), 'input.text'],
+      ['unknown_intent', makeExecute('hi', { input: { command: 'dance' as 'plan' } }), 'input.command'],
+      [
+        'invalid_model_reference',
+        makeExecute('hi', { input: { explicit_model: 'ollama' } }),
+        'input.explicit_model',
+      ],
+      [
+        'unknown_provider',
+        makeExecute('hi', { input: { explicit_model: 'acme/x' } }),
+        'input.explicit_model',
+      ],
+    ] as const
+    for (const [code, body, path] of wrong) {
       const answer = await refused(await client.send('POST', inSession('/execute'), body))
-      expect(answer, name).toMatchObject({ status: 422, code: 'invalid_request' })
+      expect(answer).toMatchObject({ status: 422, code, details: { issues: [{ path }] } })
     }
   })
 

@@ -420,6 +420,7 @@ describe('revisions', () => {
       session: sessionRow(rev),
       messages: [message(rev, text)],
       turns: [storedTurn(rev)],
+      memory: [],
     })
 
   it('[D26] an older row never overwrites a newer one, whatever order they arrive in', async () => {

@@ -3,6 +3,7 @@ import openapi from '../../schemas/execution/openapi.json'
 import type { Route } from '../../src/protocol/execution/route-parts.ts'
 import { ROUTES } from '../../src/protocol/execution/routes.ts'
 import { SHAPES } from '../../src/protocol/execution/shapes.ts'
+import { newId } from '../../src/storage/ids.ts'
 import { app } from '../../src/worker/app.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { describeEach } from '../support/workers/each-case.ts'
@@ -34,15 +35,26 @@ const BODIES: Partial<Record<Route['operationId'], unknown>> = {
   streamTurn: makeExecute('hi'),
   previewTurn: makeExecute('hi'),
   continueTurn: { type: 'break' },
+  putMemory: { content: 'likes tea' },
 }
 
-const ask = (who: Client, route: Route, sessionId: string, headers: Headers = {}) =>
-  who.send(
-    route.method.toUpperCase(),
-    route.path.replace('{session_id}', sessionId),
-    BODIES[route.operationId],
-    headers,
-  )
+/** What has to be there for a path to name it. */
+const NAMED: Readonly<Record<string, (who: Client) => Promise<string>>> = {
+  '{key_id}': async (who) => (await (await who.send('POST', '/api/v1/auth/keys')).json<{ id: string }>()).id,
+  '{memory_id}': async (who) => {
+    const id = newId()
+    await who.send('PUT', `/api/v1/memory/${id}`, BODIES.putMemory)
+    return id
+  },
+}
+
+async function ask(who: Client, route: Route, sessionId: string, headers: Headers = {}): Promise<Response> {
+  let path = route.path.replace('{session_id}', sessionId)
+  for (const [name, make] of Object.entries(NAMED)) {
+    if (path.includes(name)) path = path.replace(name, await make(who))
+  }
+  return who.send(route.method.toUpperCase(), path, BODIES[route.operationId], headers)
+}
 
 /** A session that has had a run, so that every route has something to say about it. */
 async function sessionWithRun(): Promise<string> {
@@ -81,10 +93,24 @@ describeEach(
       const shape = SHAPES[success.json]
       it(`[EC 2] answers ${success.status} with a ${success.json}`, async () => {
         const sessionId = await sessionWithRun()
-        // Sign-out would end the session of all the other tests.
-        const who = operationId === 'signOut' ? await makeClient() : client
-        const key = operationId === 'signIn' ? { 'X-Smista-Api-Key': who.key } : {}
+        // Signing out, or deleting the account, would end the session of all the other tests.
+        const ends = operationId === 'signOut' || operationId === 'deleteAccount'
+        const who = ends ? await makeClient() : client
+        const needsKey = operationId === 'signIn' || operationId === 'deleteAccount'
+        const key = needsKey ? { 'X-Smista-Api-Key': who.key } : {}
         await parsed(await ask(who, route, sessionId, { ...extra, ...key }), shape, success.status)
+      })
+    }
+
+    if (success.lines) {
+      const shape = SHAPES[success.lines]
+      it(`[EC 2] answers with lines, each a ${success.lines}`, async () => {
+        const response = await ask(client, route, await sessionWithRun())
+        expect(response.headers.get('Content-Type')).toBe('application/x-ndjson')
+        const text = new TextDecoder().decode(await response.arrayBuffer())
+        const lines = text.trimEnd().split('\n')
+        expect(lines.length).toBeGreaterThan(2)
+        for (const line of lines) shape.parse(JSON.parse(line))
       })
     }
 
@@ -138,6 +164,8 @@ describeEach(
 describe('providers and models', () => {
   const DEPLOYED = { LOCAL_DEV: undefined }
   const LOCAL = ['ollama', 'openai-compat:gone', 'openai-compat:lan']
+  const CLOUDS = ['anthropic', 'gemini', 'openai']
+  const keyless = CLOUDS.map((provider) => ({ provider, reason: 'missing_credentials' }))
   const providersOf = async (who: Client, vars = {}) => {
     const headers = { Authorization: `Bearer ${who.token}` }
     const response = await sendWith(vars, 'GET', '/api/v1/llm/providers', undefined, headers)
@@ -149,8 +177,8 @@ describe('providers and models', () => {
 
   it('[D14] local endpoints of a deployment serve its first account, and others only where they are shared', async () => {
     const second = await makeClient()
-    expect(await providersOf(client, DEPLOYED)).toEqual(['ollama', 'openai-compat:cloud', ...LOCAL.slice(1)])
-    expect(await providersOf(second, DEPLOYED)).toEqual(['openai-compat:cloud'])
+    expect(await providersOf(client, DEPLOYED)).toEqual([...CLOUDS, 'openai-compat:cloud', ...LOCAL].sort())
+    expect(await providersOf(second, DEPLOYED)).toEqual([...CLOUDS, 'openai-compat:cloud'])
     expect(await providersOf(second, { ...DEPLOYED, SHARED_PROVIDERS: 'true' })).toEqual(
       await providersOf(client, DEPLOYED),
     )
@@ -181,17 +209,26 @@ describe('providers and models', () => {
       'openai-compat:cloud/plain',
       'openai-compat:lan/desk',
     ])
-    expect(unavailable).toMatchObject([{ provider: 'openai-compat:gone', reason: 'provider_unavailable' }])
+    expect(unavailable).toMatchObject([
+      ...keyless,
+      { provider: 'openai-compat:gone', reason: 'provider_unavailable' },
+    ])
   })
 
   it('[EC 2.17] a provider that is too slow for the caller is left out with `timeout`', async () => {
     const hold = new Hold()
     models.onListing = hold.wait
-    const { models: listed, unavailable } = await modelsOf({ 'X-Smista-Timeout-Ms': '20' })
+    const { models: listed, unavailable } = await modelsOf({
+      'X-Smista-Timeout-Ms': '20',
+      // A key that nobody has listed with: what others have listed is not shown to it.
+      'X-Smista-Provider-Ollama-Api-Key': 'new-here',
+    })
     hold.release()
     expect(listed.map(({ provider }) => provider)).not.toContain('ollama')
     expect(unavailable).toMatchObject([
+      ...keyless.slice(0, 2),
       { provider: 'ollama', reason: 'timeout' },
+      ...keyless.slice(2),
       { provider: 'openai-compat:gone', reason: 'timeout' },
     ])
   })

@@ -34,7 +34,7 @@ const BREAK = { type: 'break' as const }
 const TRACE_ID = expect.stringMatching(/^trace:/)
 const running = {
   status: 'running',
-  data: { trace_id: TRACE_ID },
+  data: { trace_id: TRACE_ID, run_id: expect.stringMatching(/^[0-9a-f-]{36}$/) },
   allowed_continuations: ['inject', 'break'],
 }
 const show = async () => parsed(await client.run(id), RunResponse)

@@ -330,10 +330,17 @@ describe('while a turn is served', () => {
 
 describe('break', () => {
   it('[EC 15] ends a pause: calls get a cancellation as their result, the run is idle', async () => {
-    await pause()
+    const paused = await pause()
     expect(await turnOf(await client.proceed(id, BREAK))).toEqual({
       status: 'idle',
-      data: { trace_id: TRACE_ID },
+      data: {
+        trace_id: TRACE_ID,
+        ended: {
+          run_id: expect.any(String),
+          interrupted: false,
+          tool_calls: paused,
+        },
+      },
     })
     const [, assistant] = await transcriptOf(id)
     expect(assistant?.calls).toEqual([

@@ -42,11 +42,11 @@ const said = () => models.chats.at(-1)?.messages ?? []
 const toolTexts = () => said().flatMap(({ role, content }) => (role === 'tool' ? [content] : []))
 
 describe('what the model is offered', () => {
-  it('[EC 12.1] the four tools of the contract, and a skill under its name', async () => {
+  it('[EC 12.1] the tools of the contract, and a skill under its name', async () => {
     models.script({ text: ['x'] })
     const skill = { name: 'release notes', content: '# How to write them\nShort.' }
     await turnOf(await execute({ attachments: { available_skills: [skill] } }))
-    expect(offered()).toEqual(['read_file', 'write_file', 'edit_file', 'shell', 'release_notes'])
+    expect(offered()).toEqual(['read_file', 'write_file', 'edit_file', 'shell', 'memory', 'release_notes'])
     expect(JSON.stringify(said())).toContain('How to write them')
     expect(JSON.stringify(said())).not.toContain('Short.')
   })
@@ -62,7 +62,7 @@ describe('what the model is offered', () => {
     async ({ permissions, gone }) => {
       models.script({ text: ['x'] })
       await turnOf(await execute(permitting(permissions)))
-      const all = ['read_file', 'write_file', 'edit_file', 'shell']
+      const all = ['read_file', 'write_file', 'edit_file', 'shell', 'memory']
       expect(offered()).toEqual(all.filter((name) => !gone.includes(name)))
     },
   )
@@ -82,7 +82,15 @@ describe('what the model is offered', () => {
     })
     const changes = { attachments: { tools }, ...permitting({ careful: 'allow', denied: 'deny' }) }
     const turn = await turnAs(await execute(changes), 'awaiting_tool')
-    expect(offered()).toEqual(['read_file', 'write_file', 'edit_file', 'shell', 'search_files', 'careful'])
+    expect(offered()).toEqual([
+      'read_file',
+      'write_file',
+      'edit_file',
+      'shell',
+      'memory',
+      'search_files',
+      'careful',
+    ])
     expect(turn.data.tool_requests).toMatchObject([
       { name: 'search_files', arguments: { q: 'x' }, requires_approval: 'allow' },
       { name: 'careful', arguments: { q: 'y' }, requires_approval: 'ask' },
@@ -279,13 +287,13 @@ describe('plan mode', () => {
         approval: {
           approval_id: expect.any(String),
           kind: 'plan',
-          detail: { plan: expect.any(String), content: '1. First 2. Then' },
+          detail: { plan: expect.any(String), version: 1, content: '1. First 2. Then' },
         },
         trace_id: expect.stringMatching(/^trace:/),
       },
       allowed_continuations: ['approval_decisions', 'break'],
     })
-    expect(offered()).toEqual(['read_file', 'shell'])
+    expect(offered()).toEqual(['read_file', 'shell', 'memory'])
   })
 
   it('[EC 14] approved, the next turn runs at once, sees the plan and may change files', async () => {

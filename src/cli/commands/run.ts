@@ -7,7 +7,10 @@ import { type CommandDeps, CommandStop, optionsOf, requireClient, routerUrl } fr
 import { EXIT } from '../exit-code.ts'
 import { runInteractive } from '../interactive.ts'
 import { withInterrupts } from '../interrupts.ts'
+import type { CliIo } from '../io.ts'
 import { loadConfig, notAModel, policyOf } from '../policy.ts'
+import { printable } from '../printable.ts'
+import { fillPrompt, templateNote } from '../prompt-templates.ts'
 import { providerKeysFor } from '../provider-keys.ts'
 import { runTask } from '../run-task.ts'
 
@@ -18,6 +21,7 @@ type RunOptions = {
   yes?: boolean
   deny?: boolean
   command?: TaskIntent
+  prompt?: string
   file?: string[]
   title?: string
   json?: boolean
@@ -28,6 +32,7 @@ Examples:
   switchyard run "why does @src/parse.ts drop the last row?"
   switchyard run --model ollama/qwen3:8b "explain this project"
   switchyard run --command plan "add retries to the client"
+  switchyard run --prompt review src/parse.ts
   switchyard run --yes "run the tests and fix what fails"
   git diff | switchyard run -
   switchyard run --session 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11 "now the tests"
@@ -51,6 +56,7 @@ export function addRunCommand(program: Command, deps: CommandDeps, end: (exitCod
     .addOption(new Option('--yes', 'approve everything that would be asked').conflicts('deny'))
     .addOption(new Option('--deny', 'decline everything that would be asked'))
     .addOption(new Option('--command <intent>', 'what kind of task it is').choices(TaskIntent.options))
+    .option('--prompt <name>', 'use a prompt template (see `switchyard prompts`); the words fill it')
     .option('--file <path>', 'attach a file of the workspace; may be given several times', collect)
     .option('--title <text>', 'title of the new session')
     .option('--json', 'print the events as JSON lines on stdout')
@@ -78,15 +84,15 @@ async function run(
   const policy = policyOf(config.value, options.model)
   if (!policy.ok) throw new CommandStop(EXIT.usage, policy.error.message)
   for (const notice of config.value.notices) io.err(`${io.paint.yellow('note')}: ${notice}\n`)
-  const prompt = await promptOf(words, io.isTty)
+  const task = await taskOf(words, options, cwd, io)
   const client = await requireClient(url, io, providerKeysFor(policy.value, options.model))
   const session = options.session === undefined ? {} : { sessionId: options.session }
-  if (prompt === undefined) return runInteractive({ client, cwd, policy: policy.value, io, ...session })
+  if (task === undefined) return runInteractive({ client, cwd, policy: policy.value, io, ...session })
   const result = await withInterrupts(io, (signal) =>
     runTask({
       client,
       cwd,
-      prompt,
+      prompt: task.prompt,
       policy: policy.value,
       localPreferences: config.value.preferences,
       approve: approveMode(options),
@@ -96,19 +102,36 @@ async function run(
       json: options.json ?? false,
       ...session,
       ...(options.model === undefined ? {} : { explicitModel: options.model }),
-      ...(options.command === undefined ? {} : { command: options.command }),
+      ...(task.command === undefined ? {} : { command: task.command }),
       ...(options.title === undefined ? {} : { title: options.title }),
     }),
   )
   return result.exitCode
 }
 
-/** @returns undefined when a conversation is wanted */
-async function promptOf(words: string[], isTty: boolean): Promise<string | undefined> {
+/**
+ * What is to be done: the words, or a template that they fill, whose kind of task an option beats.
+ * @returns undefined when a conversation is wanted
+ */
+async function taskOf(
+  words: string[],
+  { prompt: name, command }: RunOptions,
+  cwd: string,
+  io: CliIo,
+): Promise<{ prompt: string; command?: TaskIntent } | undefined> {
+  const chosen = command === undefined ? {} : { command }
   const fromStdin = words.length === 1 && words[0] === '-'
-  if (words.length > 0 && !fromStdin) return words.join(' ')
-  if (!fromStdin && isTty) return undefined
-  return text(process.stdin)
+  if (name !== undefined) {
+    // Its words may be left out, so that without any stdin is not waited for.
+    const filled = await fillPrompt(cwd, name, fromStdin ? [await text(process.stdin)] : words)
+    if (!filled.ok) throw new CommandStop(EXIT.usage, filled.error)
+    const { template, ...task } = filled.value
+    io.err(io.paint.dim(`${printable(templateNote(template))}\n`))
+    return { ...task, ...chosen }
+  }
+  if (words.length > 0 && !fromStdin) return { prompt: words.join(' '), ...chosen }
+  if (!fromStdin && io.isTty) return undefined
+  return { prompt: await text(process.stdin), ...chosen }
 }
 
 function approveMode({ yes, deny }: RunOptions): ApproveMode {

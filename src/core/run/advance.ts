@@ -51,7 +51,7 @@ function answer(
 ): Step | Refusal {
   switch (message.type) {
     case 'break':
-      return stop(state, partial, context)
+      return stop(state, message.data?.run_id, partial, context)
     case 'inject':
       return inject(state, digest, message.data.messages, partial, context)
     case 'tool_results':

@@ -1,7 +1,13 @@
 import type { ContinueKind } from '../../protocol/execution/continue.ts'
 import { type Failure, toErrorBody } from '../../protocol/execution/errors.ts'
 import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
-import type { PendingApproval, ToolRequest, TurnResponse } from '../../protocol/execution/turn.ts'
+import type {
+  AnswerEnding,
+  EndedRun,
+  PendingApproval,
+  ToolRequest,
+  TurnResponse,
+} from '../../protocol/execution/turn.ts'
 import type { Usage } from '../../protocol/execution/usage.ts'
 import type { TurnReport } from './inputs.ts'
 
@@ -18,6 +24,7 @@ const sealing = (toEncrypt: PlainMap | null) => (toEncrypt === null ? {} : { to_
 /** A completed turn: terminal in a plaintext session, waiting for its ciphertext in a sealed one. */
 export function completed(
   text: string,
+  ending: AnswerEnding | null,
   { classification, routing, context }: TurnReport,
   usage: Usage,
   toEncrypt: PlainMap | null,
@@ -28,6 +35,7 @@ export function completed(
     status: 'completed',
     data: {
       message: { role: 'assistant', content: text, provider, model },
+      ...(ending === null ? {} : { ending }),
       classification,
       routing: {
         task_type: classification.intent,
@@ -76,7 +84,10 @@ export const awaitingDecrypt = (
   allowed_continuations: NEXT.awaiting_decrypt,
 })
 
-export const idle = (traceId: string): TurnResponse => ({ status: 'idle', data: { trace_id: traceId } })
+export const idle = (traceId: string, ended?: EndedRun): TurnResponse => ({
+  status: 'idle',
+  data: { trace_id: traceId, ...(ended === undefined ? {} : { ended }) },
+})
 
 export const failed = (failure: Failure): TurnResponse => ({
   status: 'error',

@@ -5,13 +5,14 @@ import type { Payload } from '../../protocol/execution/trace.ts'
 import type { ToolRequest, TurnResponse } from '../../protocol/execution/turn.ts'
 import type { MediatedCall } from '../mediate.ts'
 import { withTraces } from './begin.ts'
+import { costPayloads } from './costs.ts'
 import { awaitingApproval, awaitingDecrypt, awaitingTool, completed, failed } from './envelope.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { RunInputEvent, TurnReport } from './inputs.ts'
 import { saidBy, saying } from './saying.ts'
 import type { LastRoute, RunState, Serving, ToolWait } from './state.ts'
 import type { Step, StepContext } from './step.ts'
-import type { CallRecord, NewCall, TracePayload, Write } from './writes.ts'
+import type { NewCall, TracePayload, Write } from './writes.ts'
 
 type Input<Type extends RunInputEvent['type']> = Extract<RunInputEvent, { type: Type }>
 
@@ -34,9 +35,11 @@ export function resolved(
 ): Step {
   const decided: RunState = { ...state, lastRoute: routeOf(report), promptTraced: true }
   const { provider, model } = report.routing
-  const told: TracePayload[] = state.promptTraced
-    ? traces
-    : [...traces, { type: 'message', role: 'user', provider, model }]
+  const told: TracePayload[] = [
+    ...(failedCall ? costPayloads(failedCall) : []),
+    ...traces,
+    ...(state.promptTraced ? [] : [{ type: 'message' as const, role: 'user' as const, provider, model }]),
+  ]
   const before: Write[] = failedCall ? [{ w: 'call_settled', turnId, call: failedCall }] : []
   if (gate === null) {
     return withTraces(
@@ -121,7 +124,7 @@ export function finishResponse(
   const message = saying(state.runId, input.text, call, context, {
     calls: calls.map(({ mediated, id }) => newCall(mediated, id)),
   })
-  const writes: Write[] = [...answered, message]
+  const writes: Write[] = [...answered, message, ...memoryWrites(input.calls, context)]
   const events = calls.flatMap(({ mediated, id }) => callEvents(mediated, id))
   const payloads: Payload[] = [says, ...calls.map(({ mediated }) => callPayload(mediated)), ...costs]
   const waits = calls.flatMap(({ mediated, id }) => toolWait(mediated, id))
@@ -164,7 +167,7 @@ function askAgain(
   if (rounds >= MAX_UNATTENDED_ROUNDS) {
     const stuck = failure(
       'provider_error',
-      `the model asked ${rounds} times in a row for tools that it may not use`,
+      `the model asked ${rounds} times in a row for nothing but what the router answers by itself`,
       {
         rounds,
       },
@@ -182,7 +185,7 @@ function askAgain(
 function runCompleted(
   state: RunState,
   { turnId }: Serving,
-  { text, report, call, usage, toEncrypt }: Input<'model_responded'>,
+  { text, ending, report, call, usage, toEncrypt }: Input<'model_responded'>,
   writes: Write[],
   payloads: Payload[],
   context: StepContext,
@@ -208,20 +211,26 @@ function runCompleted(
     payloads,
     context,
   )
-  return close(traced, turnId, 'done', completed(text, report, usage, toEncrypt, traced.state.traceId))
+  return close(
+    traced,
+    turnId,
+    'done',
+    completed(text, ending, report, usage, toEncrypt, traced.state.traceId),
+  )
 }
 
 /** A planning turn that ends without calls is a plan to be approved; it stays in the transcript as well (EC 14). */
 function planMade(
   state: RunState,
   { turnId }: Serving,
-  { text, call, toEncrypt }: Input<'model_responded'>,
+  { text, ending, call, toEncrypt }: Input<'model_responded'>,
   writes: Write[],
   payloads: Payload[],
   context: StepContext,
 ): Step {
   const planId = context.newId()
   const approvalId = context.newId()
+  const version = (state.planVersion ?? 0) + 1
   const message = saying(state.runId, text, call, context)
   const pending = pendingOf(toEncrypt)
   const next: RunState = {
@@ -238,12 +247,13 @@ function planMade(
     active: null,
     unsettled: null,
     unattendedRounds: 0,
+    planVersion: version,
     checkpointTurnId: turnId,
   }
   const traced = withTraces(
     {
       state: next,
-      writes: [...writes, message, { w: 'plan', id: planId, content: text }],
+      writes: [...writes, message, { w: 'plan', id: planId, version, content: text }],
       events: [{ type: 'approval_requested', approvalId, kind: 'plan' }],
       effects: [],
     },
@@ -251,7 +261,12 @@ function planMade(
     payloads,
     context,
   )
-  const detail = toEncrypt === null ? { plan: planId, content: text } : { plan: planId }
+  const detail = {
+    plan: planId,
+    version,
+    ...(toEncrypt === null ? { content: text } : {}),
+    ...(ending === null ? {} : { ending }),
+  }
   const approval = { approval_id: approvalId, kind: 'plan' as const, detail }
   return close(traced, turnId, 'done', awaitingApproval(approval, toEncrypt, traced.state.traceId))
 }
@@ -312,21 +327,6 @@ function close(result: Step, turnId: string, status: 'done' | 'failed', outcome:
   }
 }
 
-/** A cost event for every call whose usage is known; unknown is never written as zero (U43). */
-function costPayloads({ provider, model, usage, cost }: CallRecord): Payload[] {
-  if (usage === null || (usage.inputTokens === undefined && usage.outputTokens === undefined)) return []
-  return [
-    {
-      type: 'cost',
-      provider,
-      model,
-      input_tokens: usage.inputTokens ?? 0,
-      output_tokens: usage.outputTokens ?? 0,
-      ...(cost === undefined ? {} : { cost }),
-    },
-  ]
-}
-
 function newCall(mediated: MediatedCall, id: string): NewCall {
   const { providerCallId, name, arguments: args, opaque } = mediated.call
   return {
@@ -341,6 +341,14 @@ function newCall(mediated: MediatedCall, id: string): NewCall {
       : { answer: { result: mediated.result, isError: mediated.isError, refused: mediated.refused } }),
   }
 }
+
+/** What the router remembers is stored with the message that asked for it, or not at all (EC 16). */
+const memoryWrites = (calls: readonly MediatedCall[], { newId }: StepContext): Write[] =>
+  calls.flatMap((mediated) =>
+    mediated.to === 'model' && mediated.memory !== undefined
+      ? [{ w: 'memory' as const, id: newId(), op: mediated.memory }]
+      : [],
+  )
 
 const toolWait = (mediated: MediatedCall, id: string): ToolWait[] =>
   mediated.to === 'client'

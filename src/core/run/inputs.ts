@@ -2,7 +2,12 @@ import type { ContinueRequest } from '../../protocol/execution/continue.ts'
 import type { Failure } from '../../protocol/execution/errors.ts'
 import type { TaskIntent } from '../../protocol/execution/policy.ts'
 import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
-import type { Classification, ContextOutcome, RoutingDecision } from '../../protocol/execution/turn.ts'
+import type {
+  AnswerEnding,
+  Classification,
+  ContextOutcome,
+  RoutingDecision,
+} from '../../protocol/execution/turn.ts'
 import type { Usage } from '../../protocol/execution/usage.ts'
 import type { MediatedCall } from '../mediate.ts'
 import type { Disclosure, Driver } from './state.ts'
@@ -55,6 +60,8 @@ export type RunInputEvent =
       type: 'model_responded'
       lease: string
       text: string
+      /** Null for an answer that came to its end by itself (U42). */
+      ending: AnswerEnding | null
       report: TurnReport
       calls: MediatedCall[]
       /** Of this call. */

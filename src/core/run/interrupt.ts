@@ -1,14 +1,31 @@
 import type { UserMessage } from '../../protocol/execution/continue.ts'
+import { failure } from '../../protocol/execution/errors.ts'
+import type { EndedRun } from '../../protocol/execution/turn.ts'
 import { acquire, isResend, serveNext, withTraces } from './begin.ts'
 import { idle } from './envelope.ts'
 import { boundText, eventTurnId } from './events.ts'
 import type { Partial } from './inputs.ts'
 import { isOver, type RunState } from './state.ts'
-import type { Step, StepContext } from './step.ts'
+import type { Refusal, Step, StepContext } from './step.ts'
 import { givenUp, supersede } from './supersede.ts'
 
-/** `break`: always accepted; the run goes idle. */
-export function stop(state: RunState, partial: Partial | null, context: StepContext): Step {
+/**
+ * `break`: always accepted; the run goes idle, and the answer says what was ended. One that names a run ends that run
+ * and no other (U26).
+ */
+export function stop(
+  state: RunState,
+  target: string | undefined,
+  partial: Partial | null,
+  context: StepContext,
+): Step | Refusal {
+  if (target !== undefined && target !== state.runId) {
+    return {
+      refused: failure('invalid_request', 'the run to stop is not the run of this session any more', {
+        run_id: state.runId,
+      }),
+    }
+  }
   if (isOver(state) && state.phase.k === 'Idle') {
     const outcome = idle(state.traceId)
     return { state, writes: [], events: [], effects: [], reply: { by: 'outcome', outcome } }
@@ -29,7 +46,17 @@ export function stop(state: RunState, partial: Partial | null, context: StepCont
     effects: ended.effects,
   }
   const traced = turnId === null ? next : withTraces(next, turnId, ended.payloads, context)
-  return { ...traced, reply: { by: 'outcome', outcome: idle(traced.state.traceId) } }
+  return { ...traced, reply: { by: 'outcome', outcome: idle(traced.state.traceId, endedBy(state)) } }
+}
+
+function endedBy({ runId, active, phase }: RunState): EndedRun {
+  const calls = phase.k === 'AwaitingTool' ? phase.calls.filter(({ settled }) => !settled) : []
+  return {
+    run_id: runId,
+    interrupted: active !== null,
+    tool_calls: calls.map(({ callId }) => callId),
+    ...(phase.k === 'AwaitingApproval' && phase.decided === null ? { approval_id: phase.approvalId } : {}),
+  }
 }
 
 /** `inject`: always accepted; the texts become the newest user input and the next turn runs (EC 15). */
@@ -65,6 +92,7 @@ export function inject(
       ? {
           driverEpoch: state.driverEpoch + 1,
           planApproved: false,
+          planVersion: 0,
           remoteDeclined: false,
           disclosed: [],
           costAccepted: false,

@@ -68,6 +68,8 @@ export type RunState = {
   unsettled: { digest: string; kind: string } | null
   planning: boolean
   planApproved: boolean
+  /** How many plans this run has made; absent before the first, and in states of older releases. */
+  planVersion?: number
   remoteDeclined: boolean
   /** What may be shown to which remote model in this run without asking again, one entry per model (EC 13). */
   disclosed: Disclosure[]

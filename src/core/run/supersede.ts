@@ -1,4 +1,5 @@
 import type { Payload } from '../../protocol/execution/trace.ts'
+import { costPayloads } from './costs.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { Partial } from './inputs.ts'
 import { saidBy, saying } from './saying.ts'
@@ -28,6 +29,7 @@ export function supersede(
         result.payloads.push(saidBy(partial.call))
       }
       result.writes.push({ w: 'call_settled', turnId, call: partial.call })
+      result.payloads.push(...costPayloads(partial.call))
     }
     result.writes.push({ w: 'close_turn', turnId, status: 'superseded', outcome: null })
     result.effects.push({ e: 'cancel_turn', turnId })

@@ -2,7 +2,7 @@ import type { LastRoute } from './state.ts'
 import type { StepContext } from './step.ts'
 import type { TraceEntry, TracePayload } from './writes.ts'
 
-/** Turns payloads into entries of a turn's trace, all under one route (EC 19). */
+/** Turns payloads into entries of a turn's trace: under one route, but a call's under the model that was called (EC 19). */
 export function traceEntries(
   payloads: TracePayload[],
   route: LastRoute,
@@ -12,8 +12,8 @@ export function traceEntries(
     id: newId(),
     createdAtMs: nowMs,
     taskType: route.taskType,
-    provider: route.provider,
-    model: route.model,
+    provider: payload.type === 'cost' ? payload.provider : route.provider,
+    model: payload.type === 'cost' ? payload.model : route.model,
     ...(route.matchedRule === undefined ? {} : { matchedRule: route.matchedRule }),
     payload,
   }))

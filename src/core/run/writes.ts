@@ -4,6 +4,7 @@ import type { TaskIntent } from '../../protocol/execution/policy.ts'
 import type { EncryptedPayload } from '../../protocol/execution/sealed.ts'
 import type { Payload } from '../../protocol/execution/trace.ts'
 import type { TurnResponse } from '../../protocol/execution/turn.ts'
+import type { MemoryOp } from '../memory.ts'
 
 /** A trace event before it is stored: ids and times are given to it with the input. */
 export type TraceEntry = {
@@ -35,6 +36,7 @@ export type CallRecord = {
     inputTokens?: number
     outputTokens?: number
     cachedTokens?: number
+    cacheWriteTokens?: number
     reasoningTokens?: number
   } | null
   cost?: Decimal
@@ -82,7 +84,9 @@ export type Write =
       decision: ApprovalDecision
       reason?: string
     }
-  | { w: 'plan'; id: string; content: string }
+  /** `id` is for a fact that is new. */
+  | { w: 'memory'; id: string; op: MemoryOp }
+  | { w: 'plan'; id: string; version: number; content: string }
   | { w: 'plan_status'; id: string; status: 'approved' | 'rejected' }
   | { w: 'open_turn'; turnId: string; runId: string; turn: number }
   | { w: 'trace'; turnId: string; entries: TraceEntry[] }

@@ -3,7 +3,7 @@ import type { DeclaredTool } from '../../protocol/execution/execute.ts'
 const text = (description: string) => ({ type: 'string', description })
 
 /**
- * The tools of this machine beside the contract's four, which every router knows; sent as `attachments.tools`. Both
+ * The tools of this machine beside the contract's four, which every router knows; sent as `attachments.tools`. They
  * only read inside the workspace, so they are allowed unless the policy is stricter.
  */
 export const DECLARED_TOOLS: readonly DeclaredTool[] = [
@@ -23,6 +23,7 @@ export const DECLARED_TOOLS: readonly DeclaredTool[] = [
     },
     permission: 'allow',
     changes_files: false,
+    reaches_network: false,
   },
   {
     name: 'read_lines',
@@ -39,6 +40,7 @@ export const DECLARED_TOOLS: readonly DeclaredTool[] = [
     },
     permission: 'allow',
     changes_files: false,
+    reaches_network: false,
   },
   {
     name: 'search_files',
@@ -56,5 +58,23 @@ export const DECLARED_TOOLS: readonly DeclaredTool[] = [
     },
     permission: 'allow',
     changes_files: false,
+    reaches_network: false,
+  },
+  {
+    name: 'show_changes',
+    description:
+      'Shows what is changed in the workspace against the last git commit, staged or not: the files with their added and removed lines, the names of untracked files, then the diff.',
+    parameters: {
+      type: 'object',
+      properties: {
+        path: text('Folder or file relative to the workspace root; the root when left out.'),
+        offset: text('Line to begin with, as a number, to read on in a long answer.'),
+      },
+      required: [],
+      additionalProperties: false,
+    },
+    permission: 'allow',
+    changes_files: false,
+    reaches_network: false,
   },
 ]

@@ -5,13 +5,14 @@ import { listFilesTool } from './list-files.ts'
 import { readFileTool } from './read-file.ts'
 import { searchFilesTool } from './search-files.ts'
 import { shellTool } from './shell.ts'
+import { showChangesTool } from './show-changes.ts'
 import { counted, failedOutput, formatBytes, type ToolOutput, type ToolResultOf } from './tool-output.ts'
 
 /** Where tools work and what binds them. */
 export type ToolContext = {
   /** The workspace: absolute, without symbolic links. */
   root: string
-  /** Globs of files that a search must not quote. */
+  /** Globs of files that a search and a diff must not quote. */
   restrictedPaths?: readonly string[]
   shellTimeoutMs?: number
   signal?: AbortSignal
@@ -42,6 +43,11 @@ export async function runTool(
       return listFilesTool(root, given)
     case 'search_files':
       return searchFilesTool(root, given, {
+        ...(restrictedPaths ? { restrictedPaths } : {}),
+        ...(signal ? { signal } : {}),
+      })
+    case 'show_changes':
+      return showChangesTool(root, given, {
         ...(restrictedPaths ? { restrictedPaths } : {}),
         ...(signal ? { signal } : {}),
       })

@@ -17,6 +17,19 @@ export type WholeFile = { text: string; mode: number }
 
 /** Reads a whole UTF-8 file of at most `MAX_WHOLE_FILE_BYTES`. A byte order mark stays in the text. */
 export async function readWholeFile(root: string, at: WorkspacePath): Promise<ToolResultOf<WholeFile>> {
+  const read = await readBytes(root, at)
+  if (!read.ok) return read
+  const text = decodeText(read.value.bytes)
+  return text === undefined
+    ? err({ message: binaryMessage(at.relative) })
+    : ok({ text, mode: read.value.mode })
+}
+
+/** Reads a whole file of at most `MAX_WHOLE_FILE_BYTES`, whatever is in it. */
+export async function readBytes(
+  root: string,
+  at: WorkspacePath,
+): Promise<ToolResultOf<{ bytes: Uint8Array; mode: number }>> {
   const opened = await openInside(root, at)
   if (!opened.ok) return opened
   const handle: FileHandle = opened.value
@@ -26,11 +39,7 @@ export async function readWholeFile(root: string, at: WorkspacePath): Promise<To
       const message = `${at.relative} has ${formatBytes(size)}; at most ${formatBytes(MAX_WHOLE_FILE_BYTES)} can be handled at once`
       return err({ message })
     }
-    const bytes = await handle.readFile()
-    const text = decodeText(bytes)
-    return text === undefined
-      ? err({ message: binaryMessage(at.relative) })
-      : ok({ text, mode: mode & 0o7777 })
+    return ok({ bytes: await handle.readFile(), mode: mode & 0o7777 })
   } catch (error) {
     return err({ message: `${at.relative}: ${reasonOf(error)}` })
   } finally {

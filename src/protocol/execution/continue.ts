@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Count } from './ids.ts'
+import { Count, Uuid } from './ids.ts'
 import { nullAsAbsent, withDefault } from './request-fields.ts'
 import { EncryptedPayload, PlainMap, SealedMap } from './sealed.ts'
 
@@ -52,7 +52,14 @@ export const ContinueRequest = z
     }),
     z.object({ type: z.literal('sealed'), data: z.object({ encrypted: SealedMap }) }),
     z.object({ type: z.literal('inject'), data: z.object({ messages: z.array(UserMessage).min(1) }) }),
-    z.object({ type: z.literal('break') }),
+    z.object({
+      type: z.literal('break'),
+      data: nullAsAbsent(
+        z.object({
+          run_id: nullAsAbsent(Uuid).describe('The run that is meant: another one is left alone (U26).'),
+        }),
+      ),
+    }),
   ])
   .meta({ id: 'ContinueRequest' })
 export type ContinueRequest = z.infer<typeof ContinueRequest>

@@ -41,7 +41,8 @@ export type Skill = z.infer<typeof Skill>
 
 /**
  * A tool that the client can run besides the contract's four (our addition). `parameters` is a JSON Schema of an
- * object; `permission` is the mode unless the policy is stricter; `changes_files` bars it while planning.
+ * object; `permission` is the mode unless the policy is stricter; `changes_files` bars it while planning;
+ * `reaches_network` puts it under the permission `network` as well, and bars it under `no_network`.
  */
 export const DeclaredTool = z
   .object({
@@ -50,6 +51,7 @@ export const DeclaredTool = z
     parameters: z.record(z.string(), z.unknown()),
     permission: nullAsAbsent(PermissionMode),
     changes_files: withDefault(z.boolean(), false),
+    reaches_network: withDefault(z.boolean(), false),
   })
   .meta({ id: 'DeclaredTool' })
 export type DeclaredTool = z.infer<typeof DeclaredTool>

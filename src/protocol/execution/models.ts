@@ -47,6 +47,12 @@ export const ModelDescriptor = z
     max_output_tokens: Count.nullable(),
     input_cost_per_million_tokens: Decimal.optional(),
     output_cost_per_million_tokens: Decimal.optional(),
+    cached_input_cost_per_million_tokens: Decimal.optional().describe('Of input that the cache gave.'),
+    cache_write_cost_per_million_tokens: Decimal.optional().describe('Of input that the cache took.'),
+    prices_up_to_input_tokens: Count.optional().describe(
+      'Above this many input tokens other prices hold, which are not known here.',
+    ),
+    prices_as_of: z.iso.date().optional().describe('When the prices were read.'),
     default_parameters: ModelParameters,
     provider_options: z.record(z.string(), z.unknown()).optional(),
   })

@@ -37,6 +37,8 @@ const TAGS: Record<Route['tag'], string> = {
   traces: 'What the router decided and why',
   usage: 'Tokens and money',
   llm: 'Providers and models',
+  memory: 'What is remembered',
+  export: 'Everything, to take along',
 }
 
 const refTo = (name: string) => `#/components/schemas/${name}`
@@ -49,6 +51,7 @@ function responsesOf({ success, errors }: Route): Operation['responses'] {
   const content: Content = {}
   if (success.json !== undefined) content['application/json'] = { schema: schemaOf(success.json) }
   if (success.stream !== undefined) content['text/event-stream'] = { schema: schemaOf(success.stream) }
+  if (success.lines !== undefined) content['application/x-ndjson'] = { schema: schemaOf(success.lines) }
   const responses: Operation['responses'] = {
     [success.status]: { description: success.description, content },
   }

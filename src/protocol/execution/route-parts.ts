@@ -14,7 +14,16 @@ export type Parameter = {
 /** Statuses with the codes that may come under each. A body is always `ApiError`. */
 export type ErrorAnswers = ReadonlyMap<number, readonly ErrorCode[]>
 
-export type Tag = 'health' | 'auth' | 'sessions' | 'execution' | 'traces' | 'usage' | 'llm'
+export type Tag =
+  | 'health'
+  | 'auth'
+  | 'sessions'
+  | 'execution'
+  | 'traces'
+  | 'usage'
+  | 'llm'
+  | 'memory'
+  | 'export'
 
 export type Route = {
   method: 'get' | 'post' | 'put' | 'delete'
@@ -27,8 +36,17 @@ export type Route = {
   security: 'none' | 'bearer' | 'apiKey'
   parameters: readonly Parameter[]
   request?: ShapeName
-  /** `json` and `stream` name what comes as `application/json` and as `text/event-stream` (one shape per event). */
-  success: { status: 200 | 201; description: string; json?: ShapeName | 'OpenApi'; stream?: ShapeName }
+  /**
+   * `json`, `stream` and `lines` name what comes as `application/json`, as `text/event-stream` (one shape per event) and
+   * as `application/x-ndjson` (one shape per line).
+   */
+  success: {
+    status: 200 | 201
+    description: string
+    json?: ShapeName | 'OpenApi'
+    stream?: ShapeName
+    lines?: ShapeName
+  }
   errors: ErrorAnswers
 }
 
@@ -37,6 +55,30 @@ export const SESSION_ID: Parameter = {
   in: 'path',
   required: true,
   description: 'The session. Any spelling of a UUID is accepted.',
+  schema: { type: 'string' },
+}
+
+export const MEMORY_ID: Parameter = {
+  name: 'memory_id',
+  in: 'path',
+  required: true,
+  description: 'The fact: a UUID, chosen by whoever makes it.',
+  schema: { type: 'string' },
+}
+
+export const KEY_ID: Parameter = {
+  name: 'key_id',
+  in: 'path',
+  required: true,
+  description: 'The API key, as the list of keys names it.',
+  schema: { type: 'string' },
+}
+
+export const API_KEY: Parameter = {
+  name: 'X-Smista-Api-Key',
+  in: 'header',
+  required: true,
+  description: 'An API key of the account, beside the token.',
   schema: { type: 'string' },
 }
 
@@ -99,7 +141,7 @@ export const query = (name: string, description: string, schema: Parameter['sche
 })
 
 /** A code at its own status, or `invalid_request` at one of its others. */
-export type Refusal = ErrorCode | [status: 400 | 413 | 415, code: 'invalid_request']
+export type Refusal = ErrorCode | [status: 400 | 404 | 413 | 415, code: 'invalid_request']
 
 export const EVERYWHERE: readonly Refusal[] = ['credentials_in_query', 'rate_limited', 'internal_error']
 export const WITH_TOKEN: readonly Refusal[] = [

@@ -3,6 +3,13 @@
  * it, so a type that is not here is not part of the contract. It defines no shape itself.
  */
 
+import {
+  ApiKeySummary,
+  CreateApiKeyResponse,
+  DeleteAccountResponse,
+  ListApiKeysResponse,
+  RevokeApiKeyResponse,
+} from './account.ts'
 import { BootstrapResponse, MeResponse, SignInResponse, SignOutResponse, StatusResponse } from './auth.ts'
 import {
   ApprovalDecision,
@@ -24,7 +31,16 @@ import {
   TaskInput,
   Workspace,
 } from './execute.ts'
+import { ExportedToolCall, ExportRecord, PlanStatus } from './export.ts'
 import { ContentRef, Decimal, ModelReference, Provider, Timestamp, Uuid } from './ids.ts'
+import {
+  DeleteMemoryResponse,
+  ListMemoryResponse,
+  MemoryRecord,
+  MemoryScope,
+  PutMemoryRequest,
+  PutMemoryResponse,
+} from './memory.ts'
 import {
   ListModelsResponse,
   ListProvidersResponse,
@@ -84,11 +100,13 @@ import {
   TraceResponse,
 } from './trace.ts'
 import {
+  AnswerEnding,
   ApprovalKind,
   Classification,
   CompletedTurn,
   Confidence,
   ContextOutcome,
+  EndedRun,
   IntentSource,
   Message,
   PendingApproval,
@@ -122,6 +140,7 @@ export const REQUEST_SHAPES = {
   LocalPrivacy,
   ModelReference,
   PrivacyPolicy,
+  PutMemoryRequest,
   RemotePrivacy,
   RoutingPolicy,
   RoutingRule,
@@ -136,8 +155,10 @@ export const REQUEST_SHAPES = {
 
 /** What only the router sends: answers, stream events and their parts. Published as output. */
 export const RESPONSE_SHAPES = {
+  AnswerEnding,
   ApiError,
   ApiErrorBody,
+  ApiKeySummary,
   ApprovalKind,
   ApprovalPayload,
   BootstrapResponse,
@@ -149,14 +170,23 @@ export const RESPONSE_SHAPES = {
   ContinueKind,
   CostPayload,
   CostRange,
+  CreateApiKeyResponse,
   CreateSessionResponse,
+  DeleteAccountResponse,
+  DeleteMemoryResponse,
   DeleteSessionResponse,
+  EndedRun,
+  ExportedToolCall,
+  ExportRecord,
   GetSessionResponse,
   IntentSource,
+  ListApiKeysResponse,
+  ListMemoryResponse,
   ListModelsResponse,
   ListProvidersResponse,
   ListSessionsResponse,
   MeResponse,
+  MemoryRecord,
   Message,
   MessageContent,
   MessagePayload,
@@ -167,11 +197,14 @@ export const RESPONSE_SHAPES = {
   ModelUsage,
   Payload,
   PendingApproval,
+  PlanStatus,
   PreviewResponse,
   Provider,
   ProviderDescriptor,
   ProviderErrorCategory,
+  PutMemoryResponse,
   RequiredPermission,
+  RevokeApiKeyResponse,
   RoutingDecision,
   RoutingDecisionPayload,
   RoutingOutcome,
@@ -201,7 +234,6 @@ export const RESPONSE_SHAPES = {
   UnavailableProvider,
   UpdateSessionResponse,
   Usage,
-  Uuid,
 } as const
 
 /** What travels both ways, and therefore has no defaults: as input and as output it reads the same. */
@@ -210,9 +242,11 @@ export const SHARED_SHAPES = {
   ContentRef,
   Decimal,
   EncryptedPayload,
+  MemoryScope,
   ModelCapabilities,
   PermissionMode,
   TaskIntent,
+  Uuid,
 } as const
 
 export const SHAPES = { ...REQUEST_SHAPES, ...RESPONSE_SHAPES, ...SHARED_SHAPES } as const

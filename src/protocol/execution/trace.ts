@@ -74,6 +74,9 @@ export const CostPayload = z
     model: z.string(),
     input_tokens: Count,
     output_tokens: Count,
+    cached_tokens: Count.optional(),
+    cache_write_tokens: Count.optional(),
+    reasoning_tokens: Count.optional(),
     cost: Decimal.nullable().optional(),
   })
   .meta({ id: 'CostPayload' })

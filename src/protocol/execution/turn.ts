@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ApprovalDecision, ContinueKind } from './continue.ts'
 import { ApiErrorBody } from './errors.ts'
-import { Count, Provider } from './ids.ts'
+import { Count, Provider, Uuid } from './ids.ts'
 import { TaskIntent } from './policy.ts'
 import { PlainMap, SealedMap } from './sealed.ts'
 import { MessageRole } from './session.ts'
@@ -102,9 +102,16 @@ export const PendingApproval = z
   .meta({ id: 'PendingApproval' })
 export type PendingApproval = z.infer<typeof PendingApproval>
 
+/** How an answer ended that did not end by itself (U42). */
+export const AnswerEnding = z.enum(['truncated', 'refused']).meta({ id: 'AnswerEnding' })
+export type AnswerEnding = z.infer<typeof AnswerEnding>
+
 export const CompletedTurn = z
   .object({
     message: Message,
+    ending: AnswerEnding.optional().describe(
+      'Absent for an answer that is complete: `truncated` at the output limit, or `refused` by the provider.',
+    ),
     classification: Classification,
     routing: RoutingOutcome,
     context: ContextOutcome,
@@ -114,6 +121,17 @@ export const CompletedTurn = z
   })
   .meta({ id: 'CompletedTurn' })
 export type CompletedTurn = z.infer<typeof CompletedTurn>
+
+/** What a stop has ended (U26). */
+export const EndedRun = z
+  .object({
+    run_id: Uuid,
+    interrupted: z.boolean().describe('A turn was being served, and its model call was cut.'),
+    tool_calls: z.array(z.string()).describe('Calls that waited for a result, and are cancelled.'),
+    approval_id: z.string().optional().describe('The approval that waited, and is rejected.'),
+  })
+  .meta({ id: 'EndedRun' })
+export type EndedRun = z.infer<typeof EndedRun>
 
 const outcomes = {
   completed: { status: z.literal('completed'), data: CompletedTurn },
@@ -137,7 +155,13 @@ const outcomes = {
     status: z.literal('awaiting_encrypt'),
     data: z.object({ to_encrypt: PlainMap, trace_id: z.string() }),
   },
-  idle: { status: z.literal('idle'), data: z.object({ trace_id: z.string() }) },
+  idle: {
+    status: z.literal('idle'),
+    data: z.object({
+      trace_id: z.string(),
+      ended: EndedRun.optional().describe('What this message has ended, if there was anything to end.'),
+    }),
+  },
   error: { status: z.literal('error'), data: z.object({ error: ApiErrorBody }) },
 } as const
 
@@ -175,7 +199,7 @@ export type TurnResponse = z.infer<typeof TurnResponse>
 export const RunningTurn = z
   .object({
     status: z.literal('running'),
-    data: z.object({ trace_id: z.string() }),
+    data: z.object({ trace_id: z.string(), run_id: Uuid.optional() }),
     allowed_continuations: z.array(ContinueKind),
   })
   .meta({ id: 'RunningTurn' })

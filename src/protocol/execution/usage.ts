@@ -8,6 +8,7 @@ export const Usage = z
     input_tokens: Count.optional(),
     output_tokens: Count.optional(),
     cached_tokens: Count.optional(),
+    cache_write_tokens: Count.optional().describe('Input that the cache of the provider took in.'),
     reasoning_tokens: Count.optional(),
     total_tokens: Count.optional(),
     estimated_cost: Decimal.optional(),

@@ -1,14 +1,21 @@
 import { and, eq, lt, sql } from 'drizzle-orm'
 import type { BatchItem } from 'drizzle-orm/batch'
 import { byteLength, MAX_D1_TEXT_BYTES } from '../limits.ts'
+import type { OwedChange } from '../session/memories.ts'
 import type { StoredMessage } from '../session/messages.ts'
 import type { SessionRow } from '../session/session-row.ts'
 import type { StoredTurn } from '../session/turns.ts'
 import type { Database } from './database.ts'
+import { writeChange } from './memory.ts'
 import { messages, sessions, turns } from './schema.ts'
 
-/** Rows of one session on their way to D1. */
-export type CopyBatch = { session: SessionRow; messages: StoredMessage[]; turns: StoredTurn[] }
+/** Rows of one session, and changes of what is remembered, on their way to D1. */
+export type CopyBatch = {
+  session: SessionRow
+  messages: StoredMessage[]
+  turns: StoredTurn[]
+  memory: OwedChange[]
+}
 
 /** Stands where a text is too long for D1; the whole is in the session's object (D27). */
 const OMITTED = '\u0001omitted:'
@@ -25,7 +32,7 @@ const bounded = (text: string): string => {
  */
 export async function writeCopy(
   db: Database,
-  { session, messages: said, turns: served }: CopyBatch,
+  { session, messages: said, turns: served, memory }: CopyBatch,
 ): Promise<void> {
   const { sessionId } = session
   const statements: [BatchItem<'sqlite'>, ...BatchItem<'sqlite'>[]] = [
@@ -86,5 +93,6 @@ export async function writeCopy(
         }),
     )
   }
+  for (const { change } of memory) statements.push(writeChange(db, session, change))
   await db.batch(statements)
 }

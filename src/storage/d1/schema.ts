@@ -1,4 +1,4 @@
-import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
 /**
  * The queryable copy across sessions and users. Every row belongs to a user; every query names one. Times are epoch
@@ -10,6 +10,8 @@ export const users = sqliteTable('users', {
   createdAt: integer('created_at').notNull(),
   updatedAt: integer('updated_at').notNull(),
   disabledAt: integer('disabled_at'),
+  /** The account is being deleted: its sessions go one by one, then the row. */
+  deletedAt: integer('deleted_at'),
 })
 
 const owner = () =>
@@ -26,6 +28,7 @@ export const apiKeys = sqliteTable(
     digest: text('digest').notNull(),
     createdAt: integer('created_at').notNull(),
     revokedAt: integer('revoked_at'),
+    lastUsedAt: integer('last_used_at'),
   },
   (table) => [index('api_keys_user').on(table.userId)],
 )
@@ -38,6 +41,8 @@ export const authTokens = sqliteTable('auth_tokens', {
   createdAt: integer('created_at').notNull(),
   expiresAt: integer('expires_at').notNull(),
   revokedAt: integer('revoked_at'),
+  /** The key that the token was traded for: revoking it ends the token. Null for tokens from before. */
+  apiKeyId: text('api_key_id'),
 })
 
 export const sessions = sqliteTable(
@@ -52,6 +57,8 @@ export const sessions = sqliteTable(
     updatedAt: integer('updated_at').notNull(),
     archivedAt: integer('archived_at'),
     rev: integer('rev').notNull(),
+    /** Trace events before this time are gone (D31). */
+    tracesFrom: integer('traces_from').notNull().default(0),
   },
   (table) => [index('sessions_user_updated').on(table.userId, table.updatedAt)],
 )
@@ -73,6 +80,38 @@ const inSession = () =>
   text('session_id')
     .notNull()
     .references(() => sessions.id, { onDelete: 'cascade' })
+
+/** Facts about a user (EC 16). A forgotten one stays for a while without its content, so that nothing late brings it back. */
+export const userMemory = sqliteTable(
+  'user_memory',
+  {
+    id: text('id').primaryKey(),
+    userId: owner(),
+    key: text('key'),
+    content: text('content').notNull(),
+    localOnly: integer('local_only', { mode: 'boolean' }).notNull(),
+    createdAt: integer('created_at').notNull(),
+    updatedAt: integer('updated_at').notNull(),
+    forgottenAt: integer('forgotten_at'),
+  },
+  (table) => [uniqueIndex('user_memory_key').on(table.userId, table.key)],
+)
+
+/** The copy of the facts of a session, which its object owns (EC 16). */
+export const contextMemory = sqliteTable(
+  'context_memory',
+  {
+    id: text('id').primaryKey(),
+    sessionId: inSession(),
+    key: text('key'),
+    content: text('content').notNull(),
+    localOnly: integer('local_only', { mode: 'boolean' }).notNull(),
+    createdAt: integer('created_at').notNull(),
+    updatedAt: integer('updated_at').notNull(),
+    forgottenAt: integer('forgotten_at'),
+  },
+  (table) => [uniqueIndex('context_memory_key').on(table.sessionId, table.key)],
+)
 
 /** The transcript: a message with the tool calls it made. */
 export const messages = sqliteTable(

@@ -11,12 +11,27 @@ export type Outbox = {
   messagesFrom: number | null
   /** Turns from this sequence on. */
   turnsFrom: number | null
+  /** Changes of facts stand in a log of their own: a user's facts are kept nowhere else in the object (EC 16). */
+  memory: boolean
   failures: number
   retryAtMs: number | null
 }
 
-/** Counters that only grow: sequences and the revision that D1 compares (D26). */
-export type Counters = { message: number; turn: number; rev: number; ringReserved: number }
+/**
+ * Counters that only grow: sequences, the revision that D1 compares (D26), and the time of the newest change of a fact,
+ * which a clock that goes back must not pass again.
+ */
+export type Counters = {
+  message: number
+  turn: number
+  rev: number
+  ringReserved: number
+  memoryAtMs?: number
+}
+
+/** The time of the next change of a fact: now, and later than the one before (D26). */
+export const nextMemoryAtMs = ({ memoryAtMs = 0 }: Counters, nowMs: number): number =>
+  Math.max(nowMs, memoryAtMs + 1)
 
 /** The one row that every step of the machine commits. */
 export type Checkpoint = { state: RunState | null; outbox: Outbox; counters: Counters }
@@ -25,12 +40,13 @@ export const EMPTY_OUTBOX: Outbox = {
   session: false,
   messagesFrom: null,
   turnsFrom: null,
+  memory: false,
   failures: 0,
   retryAtMs: null,
 }
 
-export const isDrained = ({ session, messagesFrom, turnsFrom }: Outbox): boolean =>
-  !session && messagesFrom === null && turnsFrom === null
+export const isDrained = ({ session, messagesFrom, turnsFrom, memory }: Outbox): boolean =>
+  !session && messagesFrom === null && turnsFrom === null && !memory
 
 const FRESH: Checkpoint = {
   state: null,
@@ -47,7 +63,8 @@ export function loadCheckpoint(sql: Sql): Checkpoint {
   if (parsed !== null && parsed.v !== 1) throw new Error(`invariant broken: run state of version ${parsed.v}`)
   return {
     state: parsed,
-    outbox: JSON.parse(textOf(row, 'outbox')),
+    // What an earlier release stored knows of no memory.
+    outbox: { ...EMPTY_OUTBOX, ...JSON.parse(textOf(row, 'outbox')) },
     counters: JSON.parse(textOf(row, 'counters')),
   }
 }

@@ -2,7 +2,8 @@ import type { Step } from '../../core/run/step.ts'
 import type { Write } from '../../core/run/writes.ts'
 import type { RunInput } from '../../core/turn-view.ts'
 import { assertNever } from '../../protocol/assert.ts'
-import { type Checkpoint, type Outbox, saveCheckpoint } from './checkpoint.ts'
+import { type Checkpoint, nextMemoryAtMs, type Outbox, saveCheckpoint } from './checkpoint.ts'
+import { applyMemory } from './memories.ts'
 import { insertMessage, settleCall, touchMessage } from './messages.ts'
 import { loadRunInput, saveRunInput } from './run-input.ts'
 import { loadSession, saveSession } from './session-row.ts'
@@ -69,11 +70,12 @@ export function commitStep(
         return
       case 'plan':
         sql.rows(
-          `INSERT INTO plans (id, content, status, created_at, updated_at) VALUES (?, ?, 'draft', ?, ?)`,
+          `INSERT INTO plans (id, content, status, created_at, updated_at, version) VALUES (?, ?, 'draft', ?, ?, ?)`,
           write.id,
           storeText(sql, `plan:${write.id}`, write.content),
           nowMs,
           nowMs,
+          write.version,
         )
         return
       case 'plan_status':
@@ -114,6 +116,11 @@ export function commitStep(
         turn.endedAtMs = nowMs
         return
       }
+      case 'memory':
+        counters.memoryAtMs = nextMemoryAtMs(counters, nowMs)
+        applyMemory(sql, write, counters.memoryAtMs)
+        outbox.memory = true
+        return
       case 'sealed':
         throw new Error('invariant broken: sealed content in a plaintext session')
       default:

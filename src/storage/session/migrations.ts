@@ -45,6 +45,14 @@ const MIGRATIONS: readonly (readonly string[])[] = [
      )`,
     `CREATE TABLE chunks (ref TEXT NOT NULL, n INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (ref, n)) WITHOUT ROWID`,
   ],
+  [
+    `ALTER TABLE plans ADD COLUMN version INTEGER NOT NULL DEFAULT 1`,
+    `CREATE TABLE memories (
+       id TEXT PRIMARY KEY, key TEXT UNIQUE, content TEXT NOT NULL, local_only INTEGER NOT NULL,
+       created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
+     ) WITHOUT ROWID`,
+    `CREATE TABLE memory_ops (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)`,
+  ],
 ]
 
 /**

@@ -69,3 +69,33 @@ function toTurn(sql: Sql, row: SqlRow): StoredTurn {
     rev: numberOf(row, 'rev'),
   }
 }
+
+/**
+ * Empties the traces of turns that ended before this time; what they called and came to stays, and with it every sum of
+ * usage (D31). A running turn has not ended. The rows get the revision `rev`. Returns how many turns had one.
+ */
+export function expireTraces(sql: Sql, beforeMs: number, rev: number): number {
+  const rows = sql.rows(`SELECT turn_id FROM turns WHERE ended_at < ? AND trace <> '[]'`, beforeMs)
+  for (const row of rows) {
+    const turnId = textOf(row, 'turn_id')
+    sql.rows(
+      'UPDATE turns SET trace = ?, rev = ? WHERE turn_id = ?',
+      storeText(sql, `trace:${turnId}`, '[]'),
+      rev,
+      turnId,
+    )
+  }
+  return rows.length
+}
+
+/** Whether `expireTraces` has something to do. */
+export const hasTracesBefore = (sql: Sql, beforeMs: number): boolean =>
+  sql.rows(`SELECT 1 FROM turns WHERE ended_at < ? AND trace <> '[]' LIMIT 1`, beforeMs).length > 0
+
+/** When the oldest turn that still has a trace, or may get one, began; null when there is none. */
+export function tracesStartMs(sql: Sql): number | null {
+  const row = sql.rows(
+    `SELECT min(started_at) AS first FROM turns WHERE status = 'running' OR trace <> '[]'`,
+  )[0]
+  return row ? optionalNumber(row, 'first') : null
+}

@@ -1,10 +1,12 @@
 import type { Context } from 'hono'
 import { createMiddleware } from 'hono/factory'
+import { MAX_FACTS_PER_SCOPE } from '../../core/memory.ts'
 import { type Failure, failure } from '../../protocol/execution/errors.ts'
 import { parseSessionId } from '../../protocol/execution/ids.ts'
 import { selectFirstUser, selectToken } from '../../storage/d1/accounts.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
 import { orFault } from '../../storage/d1/fault.ts'
+import { selectFacts, toUserFact } from '../../storage/d1/memory.ts'
 import { selectOwnedSession } from '../../storage/d1/sessions.ts'
 import { digestOf } from '../../storage/digest.ts'
 import type { AppEnv, Identity } from '../context.ts'
@@ -14,15 +16,22 @@ import { sameDigest, tokenIdOf } from '../secrets.ts'
 
 /** Nobody's id: keeps the batch one shape where the path names no session. */
 const NO_SESSION = '00000000-0000-0000-0000-000000000000'
+/** Requests that are decided with what is remembered of the user (EC 16). */
+const WITH_MEMORY = /\/(execute|stream|continue|preview)$/
 
 /**
- * Bearer authentication (EC 1.1, 23). Token, user and the ownership of the session in the path are one round trip to
- * D1, and the token's row is read each time, so signing out holds at once (D25, D30).
+ * Bearer authentication (EC 1.1, 23). Token, user, the ownership of the session in the path and, where a turn is to be
+ * decided, what is remembered of the user are one round trip to D1, and the token's row is read each time, so signing
+ * out holds at once (D25, D30).
  */
 export const identify = createMiddleware<AppEnv>(async (c, next) => {
   // Groups of routes under one path each ask for it, and one reading is enough.
   if (c.get('identity') !== undefined) return next()
-  const identity = await readIdentity(c.env, c.req.header('Authorization'), c.req.param('session_id'))
+  const sessionParam = c.req.param('session_id')
+  const identity = await readIdentity(c.env, c.req.header('Authorization'), {
+    sessionParam,
+    maxFacts: sessionParam !== undefined && WITH_MEMORY.test(c.req.path) ? MAX_FACTS_PER_SCOPE : 0,
+  })
   if ('code' in identity) return failed(c, identity)
   c.set('identity', identity)
   await next()
@@ -47,7 +56,7 @@ export const ownSession = createMiddleware<AppEnv>(async (c, next) => {
 async function readIdentity(
   env: Env,
   header: string | undefined,
-  sessionParam: string | undefined,
+  { sessionParam, maxFacts }: { sessionParam: string | undefined; maxFacts: number },
 ): Promise<Identity | Failure> {
   if (header === undefined)
     return failure('missing_credentials', 'send `Authorization: Bearer <session token>`')
@@ -58,8 +67,13 @@ async function readIdentity(
   if (tokenId === null) return invalid
   const db = openDatabase(env.DB)
   const sessionId = (sessionParam === undefined ? null : parseSessionId(sessionParam)) ?? NO_SESSION
-  const [[stored], owned, [first]] = await orFault(
-    db.batch([selectToken(db, tokenId), selectOwnedSession(db, sessionId, tokenId), selectFirstUser(db)]),
+  const [[stored], owned, [first], facts] = await orFault(
+    db.batch([
+      selectToken(db, tokenId),
+      selectOwnedSession(db, sessionId, tokenId),
+      selectFirstUser(db),
+      selectFacts(db, tokenId, maxFacts),
+    ]),
   )
   if (!stored || !sameDigest(await digestOf(token), stored.digest)) return invalid
   // Only the holder of the genuine token is told that it ran out or was revoked.
@@ -72,5 +86,6 @@ async function readIdentity(
     tokenId,
     firstAccount: first?.id === stored.userId,
     ownsSession: owned.length > 0,
+    facts: facts.map(toUserFact),
   }
 }

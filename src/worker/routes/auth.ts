@@ -7,15 +7,16 @@ import type {
 } from '../../protocol/execution/auth.ts'
 import { failure } from '../../protocol/execution/errors.ts'
 import { toWireTime } from '../../protocol/time.ts'
-import { activeKeyDigests, createToken, createUser, revokeToken } from '../../storage/d1/accounts.ts'
+import { createToken, createUser, revokeToken } from '../../storage/d1/accounts.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
 import { digestOf } from '../../storage/digest.ts'
 import { newId } from '../../storage/ids.ts'
+import { checkApiKey } from '../api-key.ts'
 import type { AppEnv } from '../context.ts'
 import { isLocalDev, numberVar } from '../env.ts'
 import { failed } from '../errors.ts'
 import { identify } from '../middleware/identify.ts'
-import { keyUserId, makeApiKey, makeToken, sameDigest } from '../secrets.ts'
+import { makeApiKey, makeToken, sameDigest } from '../secrets.ts'
 
 /** A day (EC 23). */
 const DEFAULT_TOKEN_TTL_SECONDS = 86_400
@@ -56,18 +57,18 @@ auth.post('/sign-in', async (c) => {
   const key = c.req.header('X-Smista-Api-Key')
   if (key === undefined)
     return failed(c, failure('missing_credentials', 'send the API key as `X-Smista-Api-Key`'))
-  const userId = keyUserId(key)
-  const digest = await digestOf(key)
   const db = openDatabase(c.env.DB)
-  const known = userId === null ? [] : await activeKeyDigests(db, userId)
-  if (userId === null || !known.some((stored) => sameDigest(stored, digest))) {
-    return failed(c, failure('invalid_api_key', 'the API key is not valid'))
-  }
+  const invalid = failure('invalid_api_key', 'the API key is not valid')
+  const known = await checkApiKey(db, key)
+  if (known === null) return failed(c, invalid)
+  const { userId, keyId: apiKeyId } = known
   const createdAt = Date.now()
   const expiresAt = createdAt + numberVar(c.env.TOKEN_TTL_SECONDS, DEFAULT_TOKEN_TTL_SECONDS) * 1000
   const id = newId()
   const token = makeToken(id)
-  await createToken(db, { id, userId, digest: await digestOf(token), createdAt, expiresAt })
+  const digest = await digestOf(token)
+  const made = await createToken(db, { id, userId, digest, apiKeyId, createdAt, expiresAt })
+  if (!made) return failed(c, invalid)
   return c.json({ token, expires_at: toWireTime(expiresAt) } satisfies SignInResponse)
 })
 

@@ -1,6 +1,7 @@
 /** Small valid things to decide about; a test names only what it is about. */
 
 import type { z } from 'zod'
+import type { MemoryFact } from '../../../src/core/memory.ts'
 import type { Catalogue, Lookup } from '../../../src/core/select.ts'
 import type { TranscriptCall, TranscriptMessage } from '../../../src/core/transcript.ts'
 import type { RunInput, TurnView } from '../../../src/core/turn-view.ts'
@@ -106,6 +107,14 @@ export const modelSays = (text: string, fields: MessageFields = {}): Omit<Transc
   model: 'local-model',
   interrupted: false,
   calls: [],
+  ...fields,
+})
+
+/** A fact about the user, unless it says otherwise. Its id is made of what it says. */
+export const makeFact = (fields: Partial<MemoryFact> & { content: string }): MemoryFact => ({
+  scope: 'user',
+  id: `fact-${fields.key ?? fields.content}`,
+  updatedAtMs: 0,
   ...fields,
 })
 

@@ -1,6 +1,14 @@
 /** Serves a turn the way the router does, with every fallback, and holds each prepared request against the truth. */
 
-import { planTurn, prepareCall } from '../../../src/core/resolve.ts'
+import { mediate } from '../../../src/core/mediate.ts'
+import type { MemoryOp } from '../../../src/core/memory.ts'
+import {
+  type PreparedCall,
+  planTurn,
+  prepareCall,
+  remembersPrivately,
+  type TurnPlan,
+} from '../../../src/core/resolve.ts'
 import { chooseModel } from '../../../src/core/select.ts'
 import { makeCatalogue } from './builders.ts'
 import { makePrivateTurn } from './private-turns.ts'
@@ -13,6 +21,8 @@ export type Seen = {
   localWithSecrets: number
   bound: number
   refused: number
+  /** Recorded facts that every model may see. */
+  rememberedForAll: number
 }
 
 export const nothingSeen = (): Seen => ({
@@ -21,6 +31,7 @@ export const nothingSeen = (): Seen => ({
   localWithSecrets: 0,
   bound: 0,
   refused: 0,
+  rememberedForAll: 0,
 })
 
 /** What a bound turn may come to without a model; an explicit local one may also be missing or unfit. */
@@ -53,7 +64,8 @@ export function checkPrivacy(seed: number, seen: Seen): void {
     }
     const { model } = choice
     if (bound && !model.local) throw broken(`${choice.reference} serves a turn that is bound to local models`)
-    const text = JSON.stringify(prepareCall(planned.value, model).request)
+    const prepared = prepareCall(planned.value, model)
+    const text = JSON.stringify(prepared.request)
     const leaked = secret.filter((marker) => text.includes(marker))
     if (model.local) {
       if (leaked.length > 0) seen.localWithSecrets++
@@ -62,6 +74,19 @@ export function checkPrivacy(seed: number, seen: Seen): void {
       if (open.some((marker) => text.includes(marker))) seen.remote++
       if (secret.length > 0) seen.remoteBesideSecrets++
     }
+    const isShared = !remembered(planned.value, prepared).localOnly
+    if (isShared && (bound || leaked.length > 0 || planned.value.demands.localBecause !== null))
+      throw broken('what a turn remembers that is bound to local models is shown to others')
+    if (isShared) seen.rememberedForAll++
     failed.add(choice.reference)
   }
+}
+
+/** What becomes of a fact that the model of this call records. */
+function remembered(plan: TurnPlan, prepared: PreparedCall): Extract<MemoryOp, { op: 'record' }> {
+  const asked = { name: 'memory', arguments: { op: 'record', scope: 'user', key: 'k', value: 'v' } }
+  const at = { facts: plan.view.memories, localOnly: remembersPrivately(plan, prepared) }
+  const [answer] = mediate([asked], plan.tools, plan.permissions, at)
+  if (answer?.to !== 'model' || answer.memory?.op !== 'record') throw new Error('nothing was recorded')
+  return answer.memory
 }

@@ -4,12 +4,14 @@
  * without any of the router's own code for paths and patterns.
  */
 
+import type { MemoryFact } from '../../../src/core/memory.ts'
 import type { TranscriptCall, TranscriptMessage } from '../../../src/core/transcript.ts'
 import type { TurnView } from '../../../src/core/turn-view.ts'
 import type { ModelDescriptor } from '../../../src/protocol/execution/models.ts'
 import {
   EARLIER_RUN,
   makeCall,
+  makeFact,
   makeFile,
   makeModel,
   makeRequest,
@@ -197,7 +199,7 @@ export function makePrivateTurn(random: Random): PrivateTurn {
   const request = makeRequest(parts)
   const view = makeView(request, {
     said,
-    memories: [{ scope: 'user', key: 'fact', content: `fact ${mark(false)}` }],
+    memories: makeFacts(random, mark),
     remoteDeclined: random.chance(0.05),
   })
   const candidates = [
@@ -217,6 +219,24 @@ export function makePrivateTurn(random: Random): PrivateTurn {
     ...conversation.touchedNow,
   ]
   return { view, models: makeModels(random), secret, open, bound: required.some(isSecret) }
+}
+
+/** What was remembered, now and then more than is shown; some of it by turns that were bound to local models. */
+function makeFacts(random: Random, mark: (isHidden: boolean) => string): MemoryFact[] {
+  const someHidden = random.chance(0.6)
+  return random.list(random.chance(0.05) ? 50 : 4, (index) => {
+    const hidden = someHidden && random.chance(0.5)
+    // Two facts may read alike: they are shown once, to those who may see both.
+    const content = random.chance(0.1) ? 'the same' : `fact ${mark(hidden)}`
+    return makeFact({
+      scope: random.pick(['user', 'session'] as const),
+      id: `fact-${index}`,
+      ...(random.chance(0.8) ? { key: `key ${random.int(3)} ${mark(hidden)}` } : {}),
+      content,
+      ...(hidden ? { localOnly: true } : {}),
+      updatedAtMs: random.int(3),
+    })
+  })
 }
 
 /** The names that routing reads out of a diff: what follows ` b/`. */

@@ -1,6 +1,7 @@
 /** A run machine with its rows, events and effects in memory: what the shell of a session does, without a platform. */
 
 import type { MediatedCall } from '../../../src/core/mediate.ts'
+import type { MemoryOp } from '../../../src/core/memory.ts'
 import type { RunEvent } from '../../../src/core/run/events.ts'
 import type {
   Gate,
@@ -14,6 +15,7 @@ import type { CallRecord } from '../../../src/core/run/writes.ts'
 import type { ContinueRequest } from '../../../src/protocol/execution/continue.ts'
 import type { TaskIntent } from '../../../src/protocol/execution/policy.ts'
 import type { SealedMap } from '../../../src/protocol/execution/sealed.ts'
+import type { AnswerEnding } from '../../../src/protocol/execution/turn.ts'
 import { RunStore } from './run-store.ts'
 
 /** Freezes everything below a value: a machine that writes into its input throws. */
@@ -64,7 +66,22 @@ export const refusedCall = (name: string): MediatedCall => ({
   refused: true,
 })
 
-export type Answered = { text?: string; calls?: MediatedCall[]; toEncrypt?: Record<string, string> | null }
+/** A call that the router answered itself, with what it has to remember. */
+export const memoryCall = (op: MemoryOp): MediatedCall => ({
+  call: { name: 'memory', arguments: { ...op } },
+  to: 'model',
+  result: `${op.op}: ${op.key}`,
+  isError: false,
+  refused: false,
+  memory: op,
+})
+
+export type Answered = {
+  text?: string
+  ending?: AnswerEnding | null
+  calls?: MediatedCall[]
+  toEncrypt?: Record<string, string> | null
+}
 
 export class Machine {
   state: RunState | null = null
@@ -138,11 +155,12 @@ export class Machine {
   }
 
   /** The model that was called answers. */
-  answer({ text = '', calls = [], toEncrypt = null }: Answered = {}): Step {
+  answer({ text = '', ending = null, calls = [], toEncrypt = null }: Answered = {}): Step {
     return this.accept({
       type: 'model_responded',
       lease: this.lease,
       text,
+      ending,
       report: makeReport(),
       calls,
       call: makeRecord('answered', { inputTokens: 1, outputTokens: 1 }),

@@ -1,6 +1,7 @@
 /** The rules that hold after every input to a run, checked on what was stored and told. */
 
 import { isDeepStrictEqual } from 'node:util'
+import type { MemoryOp } from '../../../src/core/memory.ts'
 import type { RunEvent } from '../../../src/core/run/events.ts'
 import type { RunInputEvent } from '../../../src/core/run/inputs.ts'
 import type { RunPhase, RunState } from '../../../src/core/run/state.ts'
@@ -37,6 +38,8 @@ export class RunRules {
   /** Every message that must be stored, in order. */
   readonly #messages: string[] = []
   readonly #told: Told[] = []
+  /** Everything that must have been remembered or forgotten, in order. */
+  readonly #memory: MemoryOp[] = []
   #eventsSeen = 0
   /** The request that a crash cut off and nothing has replaced since. */
   #cutOff: string | null = null
@@ -71,6 +74,7 @@ export class RunRules {
       this.#checkReplies(input, done)
     }
     this.#checkMessages()
+    this.#checkMemory()
     this.#checkCalls()
     this.#checkTurns()
     this.#checkCheckpoint()
@@ -95,6 +99,9 @@ export class RunRules {
       }
       case 'model_responded':
         expected.push(`assistant: ${input.text}`)
+        for (const call of input.calls) {
+          if (call.to === 'model' && call.memory) this.#memory.push(call.memory)
+        }
         return
       case 'turn_failed':
         if (input.partial && input.partial.text !== '') expected.push(`cut off: ${input.partial.text}`)
@@ -152,6 +159,19 @@ export class RunRules {
       stored.length === this.#messages.length &&
         isDeepStrictEqual(stored.slice(Math.max(0, tail)), this.#messages.slice(Math.max(0, tail))),
       `messages: stored ${JSON.stringify(stored)}, expected ${JSON.stringify(this.#messages)}`,
+    )
+  }
+
+  /** What is remembered is stored with the message that asked for it: once, in order, and never told to the client. */
+  #checkMemory(): void {
+    const { memory, calls } = this.#machine.store
+    must(
+      memory.length === this.#memory.length && isDeepStrictEqual(memory.slice(-3), this.#memory.slice(-3)),
+      `memory: stored ${JSON.stringify(memory)}, expected ${JSON.stringify(this.#memory)}`,
+    )
+    must(
+      this.#machine.waiting.every((id) => calls.get(id)?.name !== 'memory'),
+      'the client is asked to run memory',
     )
   }
 

@@ -3,6 +3,7 @@
  * whatever is stored twice, settled twice or closed twice is an error here, not overwritten.
  */
 
+import type { MemoryOp } from '../../../src/core/memory.ts'
 import type { CallRecord, NewCall, TraceEntry, Write } from '../../../src/core/run/writes.ts'
 import { assertNever } from '../../../src/protocol/assert.ts'
 import type { TurnResponse } from '../../../src/protocol/execution/turn.ts'
@@ -40,7 +41,12 @@ export class RunStore {
   readonly calls = new Map<string, StoredCall>()
   readonly turns = new Map<string, StoredTurn>()
   readonly approvals: Extract<Write, { w: 'approval' }>[] = []
-  readonly plans = new Map<string, { content: string; status: 'draft' | 'approved' | 'rejected' }>()
+  readonly plans = new Map<
+    string,
+    { content: string; status: 'draft' | 'approved' | 'rejected'; version: number }
+  >()
+  /** What was to be remembered or forgotten, in order. */
+  readonly memory: MemoryOp[] = []
   readonly sealed = new Map<string, string>()
   /** How often a run's input was stored, whole or stripped. */
   runInputs = 0
@@ -113,7 +119,7 @@ export class RunStore {
         return
       case 'plan':
         this.#fresh(write.id)
-        this.plans.set(write.id, { content: write.content, status: 'draft' })
+        this.plans.set(write.id, { content: write.content, status: 'draft', version: write.version })
         return
       case 'plan_status': {
         const plan = this.plans.get(write.id)
@@ -154,6 +160,10 @@ export class RunStore {
         turn.outcome = write.outcome
         return
       }
+      case 'memory':
+        this.#fresh(write.id)
+        this.memory.push(write.op)
+        return
       case 'sealed':
         this.sealed.set(write.ref, write.payload.ciphertext)
         return

@@ -5,6 +5,7 @@
  */
 
 import type { MediatedCall } from '../../../src/core/mediate.ts'
+import type { MemoryOp } from '../../../src/core/memory.ts'
 import type { Gate, RunInputEvent } from '../../../src/core/run/inputs.ts'
 import { LEASE_MS } from '../../../src/core/run/state.ts'
 import type { Step } from '../../../src/core/run/step.ts'
@@ -21,6 +22,7 @@ import {
   makePartial,
   makeRecord,
   makeReport,
+  memoryCall,
   refusedCall,
   results,
 } from './run-machine.ts'
@@ -201,11 +203,14 @@ class Walker {
       ? random.list(3, (index) =>
           random.chance(0.6)
             ? clientCall(`tool${index}`, random.pick(['allow', 'ask']))
-            : refusedCall(`no${index}`),
+            : random.chance(0.5)
+              ? refusedCall(`no${index}`)
+              : memoryCall(this.#memoryOp()),
         )
       : []
     return {
       type: 'model_responded',
+      ending: null,
       lease,
       text: this.#text(),
       report: makeReport(),
@@ -214,6 +219,16 @@ class Walker {
       usage: {},
       toEncrypt: this.#sealed ? { [`message:${++this.#texts}`]: 'x' } : null,
     }
+  }
+
+  #memoryOp(): MemoryOp {
+    const random = this.#random
+    const scope = random.pick(['user', 'session'] as const)
+    const key = `key ${random.int(2)}`
+    const content = `fact ${++this.#texts}`
+    return random.chance(0.3)
+      ? { op: 'forget', scope, key }
+      : { op: 'record', scope, key, content, localOnly: random.chance(0.3) }
   }
 
   /** What a client may come with: a new prompt, an answer that fits or does not, the same again. */

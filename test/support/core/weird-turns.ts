@@ -7,6 +7,7 @@ import { failure } from '../../../src/protocol/execution/errors.ts'
 import type { ModelDescriptor } from '../../../src/protocol/execution/models.ts'
 import {
   makeCall,
+  makeFact,
   makeFile,
   makeModel,
   makeRequest,
@@ -209,11 +210,16 @@ export function makeWeirdTurn(random: Random): {
     planApproved: random.chance(0.3),
     remoteDeclined: random.chance(0.1),
     olderMessages: random.pick([0, 0, 1, 5000]),
-    memories: random.list(2, () => ({
-      scope: random.pick(['user', 'session'] as const),
-      ...(random.chance(0.5) ? { key: text() } : {}),
-      content: text(),
-    })),
+    memories: random.list(random.chance(0.05) ? 45 : 2, (index) =>
+      makeFact({
+        scope: random.pick(['user', 'session'] as const),
+        id: `fact-${index}`,
+        ...(random.chance(0.5) ? { key: text() } : {}),
+        content: text(),
+        ...(random.chance(0.2) ? { localOnly: true } : {}),
+        updatedAtMs: random.int(5),
+      }),
+    ),
   })
   const lookups: Record<string, Lookup> = {}
   for (const reference of random.list(1, () => random.pick(REFERENCES)))

@@ -2,9 +2,18 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { piecesOf, type Script, type ScriptedAnswer, type SeenRequest } from './scripted-upstream.ts'
 
+export type ScriptedUpstreamOptions = {
+  /** Says what the real provider would reject in a request; one with faults is answered with 400 and them. */
+  check?: (request: SeenRequest) => string[]
+}
+
 /** A provider on a real port of the loopback interface, for what only sockets show. */
-export async function startScriptedUpstream(script: Script | ScriptedAnswer) {
+export async function startScriptedUpstream(
+  script: Script | ScriptedAnswer,
+  { check = () => [] }: ScriptedUpstreamOptions = {},
+) {
   const requests: SeenRequest[] = []
+  const faults: string[] = []
   const answerTo: Script = typeof script === 'function' ? script : () => script
   let noteCallerLeft = () => {}
   const callerLeft = new Promise<void>((resolve) => {
@@ -12,9 +21,10 @@ export async function startScriptedUpstream(script: Script | ScriptedAnswer) {
   })
 
   const server = createServer(async (incoming, outgoing) => {
+    let broken = false
     // `close` before the answer has ended: the caller went away.
     outgoing.on('close', () => {
-      if (!outgoing.writableFinished) noteCallerLeft()
+      if (!outgoing.writableFinished && !broken) noteCallerLeft()
     })
     const parts: Buffer[] = []
     for await (const part of incoming) parts.push(part)
@@ -30,14 +40,19 @@ export async function startScriptedUpstream(script: Script | ScriptedAnswer) {
       body: text === '' ? undefined : JSON.parse(text),
     }
     requests.push(seen)
-    const answer = await answerTo(seen)
+    const found = check(seen)
+    faults.push(...found)
+    const answer = found.length === 0 ? await answerTo(seen) : refused(found)
     outgoing.writeHead(answer.status ?? 200, answer.headers)
     outgoing.flushHeaders()
     for (const piece of piecesOf(answer)) {
       if (!outgoing.write(piece)) await once(outgoing, 'drain')
     }
-    if (answer.ending === 'break') outgoing.destroy()
-    else if (answer.ending !== 'hang') outgoing.end()
+    if (answer.ending === 'break') {
+      broken = true
+      // What was written still arrives.
+      if (incoming.socket.writable) incoming.socket.destroySoon()
+    } else if (answer.ending !== 'hang') outgoing.end()
   })
 
   server.listen(0, '127.0.0.1')
@@ -49,6 +64,8 @@ export async function startScriptedUpstream(script: Script | ScriptedAnswer) {
   return {
     url,
     requests,
+    /** What the check found, over all requests. */
+    faults,
     /** Settles when a caller has closed a connection whose answer was not finished. */
     callerLeft,
     async close(): Promise<void> {
@@ -58,3 +75,9 @@ export async function startScriptedUpstream(script: Script | ScriptedAnswer) {
     },
   }
 }
+
+const refused = (faults: readonly string[]): ScriptedAnswer => ({
+  status: 400,
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({ error: { type: 'invalid_request_error', message: faults.join('; ') } }),
+})

@@ -7,6 +7,7 @@ import { makePaint } from '../../../src/cli/paint.ts'
 import { oneLine, printable, printableAnswer } from '../../../src/cli/printable.ts'
 import { buildRunRequest } from '../../../src/cli/run-request.ts'
 import { loadSkills, withoutFrontMatter } from '../../../src/cli/skills.ts'
+import { readImage } from '../../../src/core/image.ts'
 import { NO_PREFERENCES, smallPolicy } from '../../support/node/run-request.ts'
 import { tempFolder } from '../../support/node/temp-folder.ts'
 
@@ -37,6 +38,18 @@ describe('attachFiles', () => {
     expect(await attach(root, 'x', ['pic.png'])).toContain('binary')
     expect(await attach(root, 'x', ['none'])).toContain('no such file')
     expect(await attach(root, 'x', ['/etc/hostname'])).toContain('outside the workspace')
+  })
+
+  test('[EC 8.5] a picture is attached as one, by what it holds and not by its name', async () => {
+    const png = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 1)
+    const root = tempFolder({ 'shot.bin': png, 'text.png': 'not one' })
+    const attached = await attachFiles(root, 'what is @shot.bin?', ['text.png'])
+    const contents = attached.ok ? attached.value.files.map(({ content }) => content) : attached.error
+    expect(contents).toEqual([`data:image/png;base64,${Buffer.from(png).toString('base64')}`, 'not one'])
+    expect(attached.ok && attached.value.files.map(({ content }) => readImage(content) !== null)).toEqual([
+      true,
+      false,
+    ])
   })
 
   test('the sum of the attached files is bounded', async () => {

@@ -67,15 +67,31 @@ describe('help', () => {
   test('there are all the commands that there should be', () => {
     expect(paths.map((names) => names.join(' ').trim())).toEqual([
       'run',
+      'prompts',
       'login',
       'logout',
       'status',
       'whoami',
+      'account',
+      'account delete',
+      'apikey',
+      'apikey list',
+      'apikey new',
+      'apikey revoke',
+      'apikey rotate',
+      'models',
       'sessions',
       'sessions list',
       'sessions show',
       'sessions archive',
       'sessions delete',
+      'usage',
+      'trace',
+      'memory',
+      'memory list',
+      'memory set',
+      'memory forget',
+      'export',
       'config',
       'config path',
       'config show',
@@ -280,10 +296,10 @@ describe('accounts', () => {
   })
 
   test('status tells router and account; whoami the user', async () => {
-    router.always('GET', '/status', json({ status: 'ok', version: '0.1.0' }))
+    router.always('GET', '/status', json({ status: 'ok', version: '0.2.0' }))
     expect(await cli('status')).toBe(0)
     expect(io.stdout).toBe(
-      `router   ${router.url}\nstatus   ok\nversion  0.1.0\naccount  none; run \`switchyard login\`\n`,
+      `router   ${router.url}\nstatus   ok\nversion  0.2.0\naccount  none; run \`switchyard login\`\n`,
     )
     expect(await cli('whoami')).toBe(3)
     signedIn()

@@ -155,6 +155,7 @@ describe('what is sent', () => {
       'list_files',
       'read_lines',
       'search_files',
+      'show_changes',
     ])
     expect(request.local_preferences).toEqual(NO_PREFERENCES)
   })

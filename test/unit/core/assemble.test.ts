@@ -8,6 +8,7 @@ import {
   EARLIER_RUN,
   LOCAL,
   makeCall,
+  makeFact,
   makeFile,
   makeModel,
   makeRequest,
@@ -50,14 +51,15 @@ describe('[EC 11] the system message', () => {
           available_skills: [{ name: 'review', content: '# Reviews\nbody' }],
         },
       }),
-      { memories: [{ scope: 'user', key: 'editor', content: 'vim' }] },
+      { memories: [makeFact({ key: 'editor', content: 'vim' })] },
     )
     expect(system(view)).toBe(
       [
         BASE_INSTRUCTION,
         '# AGENTS.md\nUse tabs.',
         '# skill deploy\nPush it.',
-        'What is known from earlier; it may be stale, the conversation wins:\n- editor: vim',
+        'What was remembered earlier follows, as background. It may be out of date: what the conversation says wins.',
+        'About the user:\n- editor: vim',
         'Skills that can be loaded by calling them:\n- review: Reviews',
       ].join('\n\n'),
     )

@@ -13,6 +13,7 @@ import type { TurnView } from '../../../src/core/turn-view.ts'
 import {
   EARLIER_RUN,
   makeCall,
+  makeFact,
   makeFile,
   makePrivacy,
   makeRequest,
@@ -68,8 +69,8 @@ describe('[EC 10.1] candidates', () => {
           userSays('now'),
         ],
         memories: [
-          { scope: 'user', key: 'editor', content: 'vim' },
-          { scope: 'session', content: 'a fact' },
+          makeFact({ key: 'editor', content: 'vim' }),
+          makeFact({ scope: 'session', content: 'a fact' }),
         ],
       },
     )
@@ -222,7 +223,7 @@ describe('[EC 10.1] doubles', () => {
 
 describe('[EC 10.3] what goes in', () => {
   const included = (candidates: Candidate[], budgetTokens: number, local = true) =>
-    selectContext(candidates, { budgetTokens, local })
+    selectContext(candidates, { budgetTokens, local, images: true })
       .filter((verdict) => verdict.included)
       .map(({ candidate: { key } }) => key)
 
@@ -260,7 +261,7 @@ describe('[EC 10.3] what goes in', () => {
         candidate('c', { constrained: true }),
         candidate('d', { tokens: 1 }),
       ],
-      { budgetTokens: 5, local: false },
+      { budgetTokens: 5, local: false, images: true },
     )
     expect(verdicts.map(({ candidate: { key }, reason }) => [key, reason])).toEqual([
       ['a', 'does not fit the window'],

@@ -29,6 +29,34 @@ describe('[EC 20.1] the price of a call is exact', () => {
     expect(price(input, output, { inputTokens, outputTokens })).toBe(expected)
   })
 
+  test.each([
+    // cached, written, price of 1000 in and 10 out at 3 and 15, cached at 0.3, written at 3.75
+    [0, 0, '0.00315'],
+    [1000, 0, '0.00045'],
+    [400, 600, '0.00252'],
+    [0, 1000, '0.0039'],
+    [1500, 0, '0.0006'],
+  ])(
+    '[U43] of 1000 tokens %i from the cache and %i into it: %s',
+    (cachedTokens, cacheWriteTokens, expected) => {
+      const rates = { input_cost_per_million_tokens: '3', output_cost_per_million_tokens: '15' }
+      const counts = { inputTokens: 1000, outputTokens: 10, cachedTokens, cacheWriteTokens }
+      const apart = {
+        cached_input_cost_per_million_tokens: '0.3',
+        cache_write_cost_per_million_tokens: '3.75',
+      }
+      expect(priceCall({ ...rates, ...apart }, counts)).toBe(expected)
+      if (cachedTokens <= 1000) expect(priceCall(rates, counts)).toBe('0.00315')
+    },
+  )
+
+  test('[U43] a prompt longer than the rates hold for has no price', () => {
+    const rates = { input_cost_per_million_tokens: '1', output_cost_per_million_tokens: '1' }
+    const upTo = (inputTokens: number) =>
+      priceCall({ ...rates, prices_up_to_input_tokens: 1000 }, { inputTokens, outputTokens: 0 })
+    expect([upTo(1000), upTo(1001)]).toEqual(['0.001', undefined])
+  })
+
   test('[U43] unknown rates or counts give no price, never zero', () => {
     const counts = { inputTokens: 1, outputTokens: 1 }
     expect(price(undefined, '1', counts)).toBe(undefined)

@@ -108,7 +108,11 @@ describe('[EC 13] the cost limit of a rule', () => {
   test.each([
     ['no limit', limited(null), priced],
     ['the estimate stays below', limited('1000000'), priced],
-    ['a model that costs nothing', limited('0'), makeModel(REMOTE)],
+    [
+      'a model that costs nothing',
+      limited('0'),
+      makeModel(REMOTE, { input_cost_per_million_tokens: '0', output_cost_per_million_tokens: '0' }),
+    ],
     ['the default route', {}, priced],
   ])('not asked: %s', (_, parts, model) => {
     expect(gate(parts, model)).toBe(null)
@@ -118,6 +122,23 @@ describe('[EC 13] the cost limit of a rule', () => {
     const model = makeModel(REMOTE, { output_cost_per_million_tokens: '2', max_output_tokens: 1_000_000 })
     expect(gate(limited('2'), { ...model, max_context_tokens: 2_000_000 })).toBe(null)
     expect(gate(limited('1.999999'), { ...model, max_context_tokens: 2_000_000 })).not.toBe(null)
+  })
+
+  test('asked, with the reason, when nobody knows the price', () => {
+    const { input_cost_per_million_tokens: _, ...unpriced } = priced
+    expect(gate(limited('1000000'), unpriced)).toEqual({
+      kind: 'cost_limit',
+      detail: {
+        limit: '1000000',
+        reason: 'price_unknown',
+        currency: 'USD',
+        provider: 'anthropic',
+        model: 'remote-model',
+      },
+    })
+    expect(gate(limited('1000000'), { ...priced, prices_up_to_input_tokens: 1 })).toMatchObject({
+      detail: { reason: 'price_unknown' },
+    })
   })
 
   test('asked once in a run', () => {

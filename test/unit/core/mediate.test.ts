@@ -21,7 +21,11 @@ function judge(
   const attachments = makeRequest({
     attachments: { available_skills: [{ name: 'deploy', content: 'Run it.' }] },
   }).attachments
-  return mediate(calls, must(turnTools({ attachments, permissions, planning })), permissions)
+  return mediate(
+    calls,
+    must(turnTools({ attachments, permissions, planning, noNetwork: false })),
+    permissions,
+  )
 }
 
 /** What becomes of one call, in short. */
@@ -42,19 +46,19 @@ describe('[EC 12.3] what becomes of a call', () => {
       'denied, so not offered',
       read,
       { permissions: { file_read: 'deny' } },
-      'refused: The tool `read_file` is not available. Available: write_file, edit_file, shell, deploy.',
+      'refused: The tool `read_file` is not available. Available: write_file, edit_file, shell, memory, deploy.',
     ],
     [
       'unknown',
       call('teleport'),
       {},
-      'refused: The tool `teleport` is not available. Available: read_file, write_file, edit_file, shell, deploy.',
+      'refused: The tool `teleport` is not available. Available: read_file, write_file, edit_file, shell, memory, deploy.',
     ],
     [
       'changing a file while planning',
       call('write_file', { path: 'a', content: 'b' }),
       { planning: true },
-      'refused: The tool `write_file` is not available. Available: read_file, shell, deploy.',
+      'refused: The tool `write_file` is not available. Available: read_file, shell, memory, deploy.',
     ],
     ['a shell command while planning', call('shell', { command: 'ls' }), { planning: true }, 'client: ask'],
     [

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { isPrivate, planTurn, prepareCall } from '../../../src/core/resolve.ts'
 import { chooseModel } from '../../../src/core/select.ts'
-import type { TurnView } from '../../../src/core/turn-view.ts'
 import {
   EARLIER_RUN,
   LOCAL,
@@ -151,147 +150,6 @@ describe('[U37] what a model answers is for local models only when what it saw i
   })
 })
 
-describe('[D11] what a turn is classified from', () => {
-  /** The context kinds that are present: those that a rule can be made to match on. */
-  const kindsOf = (view: TurnView): string[] =>
-    [
-      'git_diff',
-      'git_branch',
-      'active_file',
-      'referenced_paths',
-      'tool_results',
-      'tool_error',
-      'file_changed',
-      'plan_approved',
-      'invoked_skill',
-      'pull_request',
-    ].filter((kind) => {
-      const { policy } = view.runInput
-      const rules = [{ intent: 'edit' as const, priority: 0, keywords: [], requires_any_context: [kind] }]
-      const classification = { default_intent: 'chat' as const, rules }
-      const asked = { ...view, runInput: { ...view.runInput, policy: { ...policy, classification } } }
-      return must(planTurn(asked)).classification.intent === 'edit'
-    })
-
-  const ok = makeCall({ name: 'read_file', arguments: { path: 'a' } })
-  const change = makeCall({ name: 'edit_file', changesFiles: true })
-
-  test.each<[string, RequestParts, Parameters<typeof makeView>[1], string[]]>([
-    ['nothing but a prompt', {}, {}, []],
-    ['an empty diff', { workspace: { git_diff: '' } }, {}, ['git_diff']],
-    ['a branch', { workspace: { git_branch: 'main' } }, {}, ['git_branch']],
-    ['null is absent', { workspace: { git_branch: null, git_diff: null, active_file: null } }, {}, []],
-    ['an active file', { workspace: { active_file: 'a' } }, {}, ['active_file']],
-    ['a referenced path', { workspace: { referenced_paths: ['a'] } }, {}, ['referenced_paths']],
-    [
-      'an invoked skill',
-      { attachments: { invoked_skills: [{ name: 's', content: '' }] } },
-      {},
-      ['invoked_skill'],
-    ],
-    ['an approved plan', {}, { planApproved: true }, ['plan_approved']],
-    [
-      'results of calls, which name paths',
-      {},
-      { said: [userSays('go'), modelSays('', { calls: [ok] })] },
-      ['referenced_paths', 'tool_results'],
-    ],
-    [
-      'a call that failed',
-      {},
-      { said: [userSays('go'), modelSays('', { calls: [makeCall({ name: 'shell', isError: true })] })] },
-      ['tool_results', 'tool_error'],
-    ],
-    [
-      'a file that was changed',
-      {},
-      { said: [userSays('go'), modelSays('', { calls: [change] })] },
-      ['git_diff', 'tool_results', 'file_changed'],
-    ],
-    [
-      'a change that failed',
-      {},
-      { said: [userSays('go'), modelSays('', { calls: [{ ...change, isError: true }] })] },
-      ['tool_results', 'tool_error'],
-    ],
-    [
-      'a change two rounds ago stays; results are the latest ones only',
-      {},
-      { said: [userSays('go'), modelSays('', { calls: [change] }), userSays('and now?')] },
-      ['git_diff', 'file_changed'],
-    ],
-    [
-      'what earlier runs did is past',
-      {},
-      {
-        said: [
-          userSays('go', { runId: EARLIER_RUN }),
-          modelSays('', { runId: EARLIER_RUN, calls: [change, ok] }),
-          userSays('now'),
-        ],
-      },
-      [],
-    ],
-  ])('%s', (_, parts, fields, expected) => {
-    expect(kindsOf(makeView(makeRequest(parts), fields))).toEqual(expected)
-  })
-
-  const keywords: RequestParts = {
-    text: 'explain this',
-    classification: {
-      rules: [
-        { intent: 'review', keywords: ['explain'] },
-        { intent: 'edit', keywords: ['repair'] },
-      ],
-    },
-  }
-
-  test('keywords are looked for in the newest words of the user: the prompt, then what was injected', () => {
-    expect(plan(keywords).classification.intent).toBe('review')
-    const said = [userSays('explain this'), modelSays('ok', { interrupted: true }), userSays('no: repair it')]
-    expect(plan(keywords, { said }).classification.intent).toBe('edit')
-  })
-
-  test('what tools and models say never steers', () => {
-    const said = [
-      userSays('hello'),
-      modelSays('I will repair it.', { calls: [makeCall({ name: 'read_file' }, 'repair explain')] }),
-    ]
-    expect(plan(keywords, { said }).classification.intent).toBe('chat')
-  })
-
-  test('[EC 7.1] a command counts in the first turn of its run, and not after it', () => {
-    const commanded: RequestParts = { ...keywords, command: 'plan' }
-    expect(plan(commanded).classification).toMatchObject({ intent: 'plan', source: 'explicit' })
-    expect(plan(commanded, { firstTurn: false }).classification).toMatchObject({
-      intent: 'review',
-      source: 'inferred',
-    })
-  })
-})
-
-describe('[EC 8.1] the paths that a route is looked up by', () => {
-  const routed = (parts: RequestParts, fields: Parameters<typeof makeView>[1] = {}) =>
-    plan({ ...parts, rules: [{ name: 'hit', model: LOCAL, paths: ['src/x.ts'] }] }, fields).route.rule
-      ?.name === 'hit'
-
-  test.each<[string, RequestParts]>([
-    ['a referenced path', { workspace: { referenced_paths: ['./src/x.ts'] } }],
-    ['an absolute one below the root', { workspace: { referenced_paths: ['/code/src/x.ts'] } }],
-    ['the active file', { workspace: { active_file: 'src\\x.ts' } }],
-    ['a path of the diff', { workspace: { git_diff: 'diff --git a/src/x.ts b/src/x.ts' } }],
-    ['an attached file', { attachments: { files: [makeFile('src/x.ts', '')] } }],
-  ])('%s', (_, parts) => {
-    expect(routed(parts)).toBe(true)
-  })
-
-  test('[D11] paths that calls of this run named, and not those of earlier runs', () => {
-    expect(routed({}, { said: [userSays('go'), reads('src/x.ts')] })).toBe(true)
-    expect(routed({}, { said: [{ ...reads('src/x.ts'), runId: EARLIER_RUN }, userSays('go')] })).toBe(false)
-    expect(routed({})).toBe(false)
-  })
-})
-
 describe('[EC 8.5] what has to fit', () => {
   test('prompt, required context, tools and the newest round count; what may be dropped does not', () => {
     const base = plan({ text: 'x'.repeat(400) }).demands.requiredTokens
@@ -328,34 +186,7 @@ describe('[EC 8.5] what has to fit', () => {
   })
 })
 
-describe('[EC 8.4] what the winning rule adds', () => {
-  const rule = (fields: object) =>
-    plan({ rules: [{ name: 'r', model: LOCAL, ...fields }], permissions: { shell: 'ask' } })
-
-  test('its permissions narrow those of the request, for the offer and for mediation', () => {
-    const turn = rule({ required_permissions: { permissions: { shell: 'deny' } } })
-    expect(turn.permissions).toEqual({ shell: 'deny' })
-    expect(turn.tools.map(({ name }) => name)).not.toContain('shell')
-  })
-
-  test('a rule that loosens fails the turn', () => {
-    const view = makeView(
-      makeRequest({
-        rules: [{ name: 'r', model: LOCAL, required_permissions: { permissions: { shell: 'allow' } } }],
-        permissions: { shell: 'ask' },
-      }),
-    )
-    expect(planTurn(view)).toMatchObject({ ok: false, error: { code: 'permission_expansion' } })
-  })
-
-  test('its effort goes to the model, its capabilities into the choice', () => {
-    const turn = rule({ effort: 'xhigh', requires_capabilities: { reasoning: true } })
-    expect(turn.demands.capabilities).toEqual({ reasoning: true })
-    expect(prepareCall(turn, makeModel(LOCAL)).request.effort).toBe('xhigh')
-  })
-
-  test('[D08] a declared tool whose name is taken fails the turn', () => {
-    const view = makeView(makeRequest({ attachments: { tools: [{ name: 'memory', parameters: {} }] } }))
-    expect(planTurn(view)).toMatchObject({ ok: false, error: { code: 'invalid_request' } })
-  })
+test('[D08] a declared tool whose name is taken fails the turn', () => {
+  const view = makeView(makeRequest({ attachments: { tools: [{ name: 'memory', parameters: {} }] } }))
+  expect(planTurn(view)).toMatchObject({ ok: false, error: { code: 'invalid_request' } })
 })

@@ -8,6 +8,8 @@ const demands = (fields: Partial<Demands> = {}): Demands => ({
   overrideUsed: false,
   localBecause: null,
   capabilities: {},
+  derived: {},
+  mayCallTools: false,
   requiredTokens: 100,
   ...fields,
 })
@@ -81,7 +83,8 @@ describe('[EC 8.5] obstacle × position × locality × override', () => {
     else if (local) expected = 'no_route'
     else expected = first === second ? ALL_ALIKE[second].code : 'fallback_exhausted'
     expect(codeOf(choice)).toBe(expected)
-    if (choice.k === 'use') expect(choice.fallbackUsed).toBe(choice.reference === LOCAL)
+    const tried = first === 'failed' || second === 'failed'
+    if (choice.k === 'use') expect(choice.fallbackUsed).toBe(choice.reference === LOCAL || tried)
   })
 
   test.each(
@@ -168,6 +171,51 @@ describe('[EC 8.5] the walk', () => {
       'fallback_exhausted',
     )
   })
+})
+
+describe('[EC 8.5] what a turn needs by itself', () => {
+  const able = makeModel(REMOTE, { capabilities: { tools: true } })
+  const unable = makeModel(LOCAL, { capabilities: {} })
+
+  test('tools may be called: a model that can comes before one that cannot', () => {
+    const both = makeCatalogue([able, unable])
+    const references = [LOCAL, REMOTE]
+    expect(codeOf(chooseModel(demands({ references, mayCallTools: true }), both))).toBe(REMOTE)
+    expect(codeOf(chooseModel(demands({ references, mayCallTools: false }), both))).toBe(LOCAL)
+  })
+
+  test('where none can, the first answers without tools', () => {
+    const choice = chooseModel(demands({ references: [LOCAL], mayCallTools: true }), makeCatalogue([unable]))
+    expect(codeOf(choice)).toBe(LOCAL)
+    const failed = chooseModel(
+      demands({ references: [REMOTE, LOCAL], mayCallTools: true }),
+      makeCatalogue([able, unable]),
+      new Set([REMOTE]),
+    )
+    expect(codeOf(failed)).toBe(LOCAL)
+  })
+
+  test('tools that a rule requires by name are required', () => {
+    const needs = demands({ references: [LOCAL], mayCallTools: true, capabilities: { tools: true } })
+    expect(codeOf(chooseModel(needs, makeCatalogue([unable])))).toBe('missing_capability')
+  })
+
+  test.each(['images', 'reasoning'] as const)(
+    '%s: a model without is passed over, and none is an error',
+    (one) => {
+      const seeing = makeModel(REMOTE, { capabilities: { [one]: true } })
+      const needs = demands({ references: [LOCAL, REMOTE], derived: { [one]: true } })
+      expect(codeOf(chooseModel(needs, makeCatalogue([unable, seeing])))).toBe(REMOTE)
+      const none = chooseModel(
+        demands({ references: [LOCAL], derived: { [one]: true } }),
+        makeCatalogue([unable]),
+      )
+      expect(none).toMatchObject({
+        k: 'none',
+        failure: { code: 'routing_unsupported_capability', details: { capability: one } },
+      })
+    },
+  )
 })
 
 describe('[EC 3] what a refusal says', () => {

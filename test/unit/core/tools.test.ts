@@ -7,12 +7,19 @@ type Given = {
   attachments?: RequestParts['attachments']
   permissions?: PermissionMap
   planning?: boolean
+  noNetwork?: boolean
 }
 
-const input = ({ attachments = {}, permissions = {}, planning = false }: Given): ToolsInput => ({
+const input = ({
+  attachments = {},
+  permissions = {},
+  planning = false,
+  noNetwork = false,
+}: Given): ToolsInput => ({
   attachments: makeRequest({ attachments }).attachments,
   permissions,
   planning,
+  noNetwork,
 })
 
 const tools = (given: Given = {}) => must(turnTools(input(given)))
@@ -21,29 +28,31 @@ const names = (given: Given = {}) => tools(given).map(({ name }) => name)
 const declared = (name: string, fields: object = {}) => ({ name, parameters: { type: 'object' }, ...fields })
 
 describe('[EC 12.1] what a model is offered', () => {
-  test('the four tools of the contract, with their arguments', () => {
+  test('the tools of the contract, with their arguments', () => {
     expect(tools().map(({ name, parameters: { required } }) => [name, required])).toEqual([
       ['read_file', ['path']],
       ['write_file', ['path', 'content']],
       ['edit_file', ['path', 'old', 'new']],
       ['shell', ['command']],
+      ['memory', ['op', 'scope', 'key']],
     ])
     expect(tools().map(({ name, changesFiles }) => [name, changesFiles])).toEqual([
       ['read_file', false],
       ['write_file', true],
       ['edit_file', true],
       ['shell', false],
+      ['memory', false],
     ])
   })
 
   test('[EC 12.2] a denied tool is not offered; an unset one is, and asks', () => {
-    expect(names({ permissions: { shell: 'deny', file_write: 'deny' } })).toEqual(['read_file'])
-    expect(tools().map(({ mode }) => mode)).toEqual(['ask', 'ask', 'ask', 'ask'])
+    expect(names({ permissions: { shell: 'deny', file_write: 'deny' } })).toEqual(['read_file', 'memory'])
+    expect(tools().map(({ mode }) => mode)).toEqual(['ask', 'ask', 'ask', 'ask', 'allow'])
   })
 
   test('[EC 14] while planning nothing that changes files is offered; the shell is', () => {
     const attachments = { tools: [declared('look'), declared('format', { changes_files: true })] }
-    expect(names({ planning: true, attachments })).toEqual(['read_file', 'shell', 'look'])
+    expect(names({ planning: true, attachments })).toEqual(['read_file', 'shell', 'memory', 'look'])
     expect(names({ planning: false, attachments })).toContain('format')
   })
 
@@ -65,6 +74,26 @@ describe('[EC 12.1] what a model is offered', () => {
       mode: 'allow',
       changesFiles: false,
     })
+  })
+})
+
+describe('[EC 9] tools that reach out', () => {
+  const attachments = {
+    tools: [{ ...declared('fetch_page'), permission: 'allow' as const, reaches_network: true }],
+  }
+  const mode = (given: Given) =>
+    tools({ attachments, ...given }).find(({ name }) => name === 'fetch_page')?.mode
+
+  test('keep to the permission `network` as well: the strictest counts', () => {
+    expect(mode({})).toBe('allow')
+    expect(mode({ permissions: { network: 'ask' } })).toBe('ask')
+    expect(mode({ permissions: { network: 'allow', fetch_page: 'ask' } })).toBe('ask')
+    expect(mode({ permissions: { network: 'deny' } })).toBe(undefined)
+  })
+
+  test('are not offered under `no_network`; others are', () => {
+    expect(mode({ noNetwork: true })).toBe(undefined)
+    expect(names({ noNetwork: true })).toContain('shell')
   })
 })
 

@@ -13,7 +13,7 @@ const tools = awaitingTool(
   null,
   'trace:1',
 )
-const done = completed('Hello.', makeReport(), { input_tokens: 1 }, null, 'trace:1')
+const done = completed('Hello.', null, makeReport(), { input_tokens: 1 }, null, 'trace:1')
 
 describe('[EC 18] how a stream ends', () => {
   test('a completed turn: its usage, then the end', () => {
@@ -55,7 +55,7 @@ describe('[D19] the stream of a turn that is no longer held', () => {
   test('the text in one piece before the end; none where there is none', () => {
     expect(replayEvents(done)).toEqual([{ type: 'text_delta', delta: 'Hello.' }, ...closingEvents(done)])
     expect(replayEvents(tools)).toEqual(closingEvents(tools))
-    const silent = completed('', makeReport(), {}, null, 'trace:1')
+    const silent = completed('', null, makeReport(), {}, null, 'trace:1')
     expect(replayEvents(silent)).toEqual(closingEvents(silent))
   })
 })

@@ -1,9 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { changedFiles, gitBranch } from '../../../src/host/git.ts'
 import { tempFolder } from '../../support/node/temp-folder.ts'
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
 
 const IDENTITY = ['-c', 'user.name=t', '-c', 'user.email=t@example.org']
 const git = (root: string, ...args: string[]) =>
@@ -60,5 +64,22 @@ describe('git', () => {
     // The control: without our care the trap does spring.
     git(root, 'status')
     expect(existsSync(path.join(root, 'sprung'))).toBe(true)
+  })
+
+  test('[D46] a filter that the repository defines is not run; one of the user’s own is', async () => {
+    const root = repository()
+    const [sprung, global] = [path.join(tempFolder(), 'sprung'), path.join(tempFolder(), 'gitconfig')]
+    vi.stubEnv('GIT_CONFIG_GLOBAL', global)
+    writeFileSync(path.join(root, '.gitattributes'), 'a.txt filter=trap=x\n')
+    const edit = (text: string) => writeFileSync(path.join(root, 'a.txt'), text)
+    git(root, 'config', 'filter.trap=x.clean', `touch ${sprung}; cat`)
+    edit('c')
+    expect(await changedFiles(root)).toContain('a.txt')
+    expect(existsSync(sprung)).toBe(false)
+    git(root, 'config', '--unset', 'filter.trap=x.clean')
+    git(root, 'config', '--global', 'filter.trap=x.clean', `touch ${sprung}; cat`)
+    edit('d')
+    await changedFiles(root)
+    expect(existsSync(sprung)).toBe(true)
   })
 })

@@ -15,20 +15,28 @@ const headersOf = (operationId: string) =>
     .map((parameter) => parameter.name)
 
 describe('the routes of the execution contract', () => {
-  test('are those of EC 2 and our three additions', () => {
+  test('are those of EC 2 and our additions', () => {
     expect(ROUTES.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
+      'delete /api/v1/auth/keys/{key_id}',
+      'delete /api/v1/auth/me',
+      'delete /api/v1/memory/{memory_id}',
       'delete /api/v1/sessions/{session_id}',
+      'get /api/v1/auth/keys',
       'get /api/v1/auth/me',
+      'get /api/v1/export',
       'get /api/v1/llm/models',
       'get /api/v1/llm/providers',
+      'get /api/v1/memory',
       'get /api/v1/openapi.json',
       'get /api/v1/sessions',
       'get /api/v1/sessions/{session_id}',
+      'get /api/v1/sessions/{session_id}/export',
       'get /api/v1/sessions/{session_id}/run',
       'get /api/v1/sessions/{session_id}/traces',
       'get /api/v1/sessions/{session_id}/usage',
       'get /status',
       'post /api/v1/auth/bootstrap',
+      'post /api/v1/auth/keys',
       'post /api/v1/auth/sign-in',
       'post /api/v1/auth/sign-out',
       'post /api/v1/sessions',
@@ -36,6 +44,7 @@ describe('the routes of the execution contract', () => {
       'post /api/v1/sessions/{session_id}/execute',
       'post /api/v1/sessions/{session_id}/preview',
       'post /api/v1/sessions/{session_id}/stream',
+      'put /api/v1/memory/{memory_id}',
       'put /api/v1/sessions/{session_id}',
     ])
     expect(new Set(ROUTES.map((route) => route.operationId)).size).toBe(ROUTES.length)
@@ -51,18 +60,18 @@ describe('the routes of the execution contract', () => {
   test('take what clients send and answer with what the router sends', () => {
     for (const { request, success } of ROUTES) {
       if (request !== undefined) expect(Object.keys(REQUEST_SHAPES)).toContain(request)
-      for (const answer of [success.json, success.stream]) {
+      for (const answer of [success.json, success.stream, success.lines]) {
         if (answer !== undefined && answer !== 'OpenApi')
           expect(Object.keys(RESPONSE_SHAPES)).toContain(answer)
       }
     }
   })
 
-  test('[EC 3] [D49] name each error code under its own status, and `invalid_request` also under 400, 413, 415', () => {
+  test('[EC 3] [D49] name each error code under its own status, and `invalid_request` also under 400, 404, 413, 415', () => {
     for (const route of ROUTES) {
       for (const [status, codes] of route.errors) {
         for (const code of codes) {
-          const allowed = code === 'invalid_request' ? [400, 413, 415, 422] : [ERROR_STATUS[code]]
+          const allowed = code === 'invalid_request' ? [400, 404, 413, 415, 422] : [ERROR_STATUS[code]]
           expect([route.operationId, code, allowed.includes(status)]).toEqual([route.operationId, code, true])
         }
       }

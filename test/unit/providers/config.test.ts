@@ -6,6 +6,11 @@ import { collect, makeContext, makeRequest } from './support.ts'
 const instances = (...entries: unknown[]) => ({ PROVIDERS: JSON.stringify(entries) })
 const lab = { name: 'lab', base_url: 'https://models.example/v1' }
 const model = { model: 'lab-7b', max_context_tokens: 16_000 }
+const CLOUD_ADDRESSES = [
+  { id: 'anthropic', displayName: 'Anthropic', baseUrl: 'https://api.anthropic.com' },
+  { id: 'gemini', displayName: 'Gemini', baseUrl: 'https://generativelanguage.googleapis.com' },
+  { id: 'openai', displayName: 'OpenAI', baseUrl: 'https://api.openai.com/v1' },
+]
 const messages = (vars: Record<string, string | undefined>) =>
   parseProviderConfig(vars).problems.map(({ failure }) => failure.message)
 
@@ -13,13 +18,18 @@ describe('the Ollama daemon of the deployment', () => {
   const ollama = (OLLAMA_BASE_URL: string, rest = {}) => parseProviderConfig({ OLLAMA_BASE_URL, ...rest })
 
   it('is there only when it is named', () => {
-    expect(parseProviderConfig({})).toEqual({ instances: [], secrets: new Map(), problems: [] })
-    expect(ollama(' ').ollama).toBeUndefined()
-    expect(ollama('http://127.0.0.1:11434/')).toEqual({
-      ollama: { baseUrl: 'http://127.0.0.1:11434', local: true, maxContextTokens: 32_768 },
+    const nothing = {
+      clouds: CLOUD_ADDRESSES,
       instances: [],
+      facts: new Map(),
       secrets: new Map(),
       problems: [],
+    }
+    expect(parseProviderConfig({})).toEqual(nothing)
+    expect(ollama(' ')).toEqual(nothing)
+    expect(ollama('http://127.0.0.1:11434/')).toEqual({
+      ...nothing,
+      ollama: { baseUrl: 'http://127.0.0.1:11434', local: true, maxContextTokens: 32_768 },
     })
   })
 
@@ -57,7 +67,10 @@ describe('the Ollama daemon of the deployment', () => {
   })
 
   it('[D14] a cloud service cannot be declared local', () => {
-    expect(ollama('https://ollama.com').ollama?.local).toBe(false)
+    expect(ollama('https://ollama.com').ollama).toBeUndefined()
+    expect(messages({ OLLAMA_BASE_URL: 'https://ollama.com' })).toEqual([
+      'OLLAMA_BASE_URL is for a daemon; Ollama’s cloud belongs into OLLAMA_CLOUD_BASE_URL',
+    ])
     expect(ollama('https://ollama.com', { OLLAMA_LOCAL: 'true' })).toMatchObject({
       problems: [
         {
@@ -92,6 +105,132 @@ describe('the Ollama daemon of the deployment', () => {
       expect(config.ollama?.maxContextTokens).toBe(32_768)
       expect(config.problems).toHaveLength(1)
     }
+  })
+})
+
+describe('Ollama’s allowed models and its cloud', () => {
+  const url = 'http://127.0.0.1:11434'
+
+  it('[EC 21] the models of the daemon may be limited to exact names', () => {
+    const allowed = (OLLAMA_ALLOWED_MODELS: string) =>
+      parseProviderConfig({ OLLAMA_BASE_URL: url, OLLAMA_ALLOWED_MODELS }).ollama?.allowedModels
+    expect(allowed(' qwen3:8b, llava:latest ,')).toEqual(['qwen3:8b', 'llava:latest'])
+    expect(allowed(' , ')).toBeUndefined()
+  })
+
+  it('[EC 21] the cloud is used only when it is named, with a daemon or without', () => {
+    const cloud = { OLLAMA_CLOUD_BASE_URL: 'https://ollama.com/' }
+    expect(parseProviderConfig({ OLLAMA_BASE_URL: url }).ollamaCloud).toBeUndefined()
+    expect(parseProviderConfig(cloud)).toMatchObject({
+      ollamaCloud: { baseUrl: 'https://ollama.com' },
+      problems: [],
+    })
+    const both = parseProviderConfig({ OLLAMA_BASE_URL: url, ...cloud })
+    expect([both.ollama?.local, both.ollamaCloud?.baseUrl]).toEqual([true, 'https://ollama.com'])
+  })
+
+  it('[D15] a bad address of the cloud is reported and leaves the daemon alone', () => {
+    const config = parseProviderConfig({ OLLAMA_BASE_URL: url, OLLAMA_CLOUD_BASE_URL: 'https://o.test/api' })
+    expect(config.ollama?.baseUrl).toBe(url)
+    expect(config.ollamaCloud).toBeUndefined()
+    expect(config.problems.map(({ failure }) => failure.message)).toEqual([
+      'OLLAMA_CLOUD_BASE_URL must be an origin without a path',
+    ])
+  })
+})
+
+describe('the built-in cloud providers', () => {
+  it('[D15] take other addresses: origins, and for OpenAI one with its version path', () => {
+    const { clouds, problems } = parseProviderConfig({
+      ANTHROPIC_BASE_URL: 'http://127.0.0.1:9001/',
+      GEMINI_BASE_URL: 'https://gemini.test',
+      OPENAI_BASE_URL: 'https://openai.test/proxy/v1/',
+    })
+    expect(clouds.map(({ baseUrl }) => baseUrl)).toEqual([
+      'http://127.0.0.1:9001',
+      'https://gemini.test',
+      'https://openai.test/proxy/v1',
+    ])
+    expect(problems).toEqual([])
+  })
+
+  it.each([
+    ['ANTHROPIC_BASE_URL', 'https://a.test/v1', 'anthropic', 'must be an origin without a path'],
+    ['GEMINI_BASE_URL', 'https://user:pw@g.test', 'gemini', 'must not contain a user name or a password'],
+    ['OPENAI_BASE_URL', 'https://o.test', 'openai', 'must end in its version path, such as /v1'],
+  ])('[D15] a bad %s makes that provider unusable and no other', async (name, value, id, why) => {
+    const config = parseProviderConfig({ [name]: value })
+    expect(config.problems).toMatchObject([{ provider: id, failure: { message: `${name} ${why}` } }])
+    expect(config.clouds).toEqual(CLOUD_ADDRESSES.filter((cloud) => cloud.id !== id))
+    const providers = makeProviders(config)
+    const expected = CLOUD_ADDRESSES.find((cloud) => cloud.id === id)
+    expect(providers.get(id)?.descriptor).toEqual({ id, display_name: expected?.displayName, local: false })
+    expect(await providers.get(id)?.listModels(makeContext().context)).toMatchObject({
+      error: { category: 'invalid_configuration' },
+    })
+  })
+
+  it('[D14] a loopback address does not make one local', () => {
+    const providers = makeProviders(parseProviderConfig({ OPENAI_BASE_URL: 'http://127.0.0.1:9001/v1' }))
+    expect(providers.get('openai')?.descriptor.local).toBe(false)
+  })
+})
+
+describe('MODEL_FACTS', () => {
+  const factsOf = (entries: unknown, rest = {}) =>
+    parseProviderConfig({ ...rest, MODEL_FACTS: JSON.stringify(entries) })
+
+  it('[EC 21] speaks of exact names and of beginnings, of any provider', () => {
+    const config = factsOf(
+      [
+        { model: 'OpenAI/gpt-next*', max_context_tokens: 1000 },
+        { model: 'openai/gpt-next-mini', input_cost_per_million_tokens: '0.5' },
+        { model: 'ollama/org/model:1b', max_output_tokens: 100 },
+        { model: 'openai-compat:lab/x', capabilities: { images: true } },
+      ],
+      instances(lab),
+    )
+    expect(config.problems).toEqual([])
+    expect(Object.fromEntries(config.facts)).toEqual({
+      openai: [
+        { match: ['gpt-next*'], facts: { max_context_tokens: 1000 } },
+        { match: ['gpt-next-mini'], facts: { input_cost_per_million_tokens: '0.5' } },
+      ],
+      ollama: [{ match: ['org/model:1b'], facts: { max_output_tokens: 100 } }],
+      'openai-compat:lab': [{ match: ['x'], facts: { capabilities: { images: true } } }],
+    })
+  })
+
+  it('a bad entry is reported without its values, and takes nothing else down', () => {
+    const config = factsOf([
+      { model: 'openai/good', max_context_tokens: 1000 },
+      { model: 'openai/a', max_context_tokens: 'hunter2' },
+      { model: 'openai/b', input_price: 'hunter2' },
+      { model: 'nobody/c' },
+      { model: 'openai/d*e' },
+      { model: 'openai/f', input_cost_per_million_tokens: 0 },
+      { model: 'openai-compat:gone/g' },
+      'hunter2',
+    ])
+    expect(config.facts.get('openai')).toEqual([{ match: ['good'], facts: { max_context_tokens: 1000 } }])
+    const found = config.problems.map(({ provider, failure }) => [provider, failure.message])
+    expect(found).toEqual([
+      [undefined, 'MODEL_FACTS[1].max_context_tokens: Invalid input: expected number, received string'],
+      [undefined, 'MODEL_FACTS[2]: Unrecognized key: "input_price"'],
+      [undefined, 'MODEL_FACTS[3].model must be provider/name or provider/beginning*'],
+      [undefined, 'MODEL_FACTS[4].model may have one * only, at its end'],
+      [
+        undefined,
+        'MODEL_FACTS[5].input_cost_per_million_tokens: Invalid input: expected string, received number',
+      ],
+      [undefined, 'MODEL_FACTS[7]: Invalid input: expected object, received string'],
+      [undefined, 'MODEL_FACTS speaks of gone, which is no instance in PROVIDERS'],
+    ])
+    expect(config.clouds).toEqual(CLOUD_ADDRESSES)
+  })
+
+  it.each(['{', '{"model":"openai/x"}', 'null'])('MODEL_FACTS = %s is reported as a whole', (MODEL_FACTS) => {
+    expect(messages({ MODEL_FACTS })).toEqual(['MODEL_FACTS must be a JSON list of facts about models'])
   })
 })
 
@@ -142,6 +281,9 @@ describe('OpenAI-compatible instances', () => {
       max_output_tokens: 8_000,
       input_cost_per_million_tokens: '0.15',
       output_cost_per_million_tokens: '0.60',
+      cached_input_cost_per_million_tokens: '0.03',
+      cache_write_cost_per_million_tokens: '0.20',
+      prices_as_of: '2026-11-01',
       default_parameters: { temperature: 0, top_k: 20 },
     }
     const entry = {
@@ -166,6 +308,9 @@ describe('OpenAI-compatible instances', () => {
             max_output_tokens: 8_000,
             input_cost_per_million_tokens: '0.15',
             output_cost_per_million_tokens: '0.60',
+            cached_input_cost_per_million_tokens: '0.03',
+            cache_write_cost_per_million_tokens: '0.20',
+            prices_as_of: '2026-11-01',
             default_parameters: { temperature: 0, top_k: 20 },
           },
         ],
@@ -281,6 +426,40 @@ describe('keys of the deployment', () => {
     expect(config.problems).toEqual([])
   })
 
+  it('[D15] of built-in providers have names of their own; Ollama’s is the key of its cloud', () => {
+    const keys = {
+      ANTHROPIC_API_KEY: ' a ',
+      GEMINI_API_KEY: 'g',
+      OPENAI_API_KEY: 'o',
+      OLLAMA_API_KEY: 'l',
+    }
+    const config = parseProviderConfig({ ...keys, OLLAMA_CLOUD_BASE_URL: 'https://ollama.com' })
+    expect(Object.fromEntries(config.secrets)).toEqual({
+      anthropic: 'a',
+      gemini: 'g',
+      openai: 'o',
+      ollama: 'l',
+    })
+    expect(config.problems).toEqual([])
+    const daemon = parseProviderConfig({ ...keys, OLLAMA_BASE_URL: 'http://127.0.0.1:11434' })
+    expect([...daemon.secrets.keys()]).toEqual(['anthropic', 'gemini', 'openai'])
+    expect(daemon.problems.map(({ failure }) => failure.message)).toEqual([
+      'OLLAMA_API_KEY is the key of Ollama’s cloud, and OLLAMA_CLOUD_BASE_URL is not set',
+    ])
+  })
+
+  it('a built-in key that cannot stand in a header is reported, and the provider stays', () => {
+    const config = parseProviderConfig({ ANTHROPIC_API_KEY: 'hunter2 x' })
+    expect(config.secrets.size).toBe(0)
+    expect(config.clouds).toEqual(CLOUD_ADDRESSES)
+    expect(config.problems).toMatchObject([
+      {
+        provider: 'anthropic',
+        failure: { message: 'ANTHROPIC_API_KEY is not a key: it cannot stand in a header' },
+      },
+    ])
+  })
+
   it('never serve two instances: names that differ only in - and _ are refused', () => {
     const config = parseProviderConfig({
       ...instances({ ...lab, name: 'a-b' }, { ...lab, name: 'a_b' }),
@@ -310,6 +489,9 @@ describe('the registry', () => {
       }),
     )
     expect([...providers.values()].map(({ descriptor }) => descriptor)).toEqual([
+      { id: 'anthropic', display_name: 'Anthropic', local: false },
+      { id: 'gemini', display_name: 'Gemini', local: false },
+      { id: 'openai', display_name: 'OpenAI', local: false },
       { id: 'ollama', display_name: 'Ollama', local: true },
       { id: 'openai-compat:lab', display_name: 'lab', local: false },
       { id: 'openai-compat:broken', display_name: 'openai-compat:broken', local: false },

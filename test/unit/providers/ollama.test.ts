@@ -3,12 +3,12 @@ import { OllamaProvider } from '../../../src/providers/ollama.ts'
 import { scriptedFetch } from '../../support/node/scripted-upstream.ts'
 import {
   ndjson,
-  ollamaBuffered,
+  ollamaDialect,
   ollamaLines,
   ollamaStream,
 } from '../../support/node/scripted-upstream-dialects.ts'
 import { describeProviderContract } from './provider-contract.ts'
-import { collect, makeContext, makeDescriptor, makeRequest, READ_FILE, toolRound } from './support.ts'
+import { collect, KEY, makeContext, makeDescriptor, makeRequest, READ_FILE, toolRound } from './support.ts'
 
 const makeProvider = (baseUrl: string) =>
   new OllamaProvider(
@@ -20,17 +20,14 @@ const model = makeDescriptor({ provider: 'ollama', model: 'qwen3:8b' })
 describeProviderContract({
   name: 'Ollama',
   makeProvider,
-  makeRequest: ({ streaming = true } = {}) =>
-    makeRequest({ model: { ...model, capabilities: { ...model.capabilities, streaming } } }),
-  streamed: ollamaStream,
-  buffered: ollamaBuffered,
-  errorInStream: (error) => ({ body: ndjson([...ollamaLines({ text: ['Hm'] }).slice(0, 1), { error }]) }),
-  finalMark: '"done":true',
-  garbageInStream: ndjson([
-    ...ollamaLines({ text: ['Hm'] }).slice(0, 1),
-    '{"message":{"content":"secret',
-    {},
-  ]),
+  makeRequest: ({ streaming = true, reasoning = false } = {}) =>
+    makeRequest({ model: { ...model, capabilities: { ...model.capabilities, streaming, reasoning } } }),
+  wire: ollamaDialect,
+  conversation: 'ollama',
+  keyHeader: { name: 'authorization', value: `Bearer ${KEY}` },
+  tells: ['cached'],
+  endings: [],
+  signs: [],
 })
 
 describe('Ollama: the request', () => {
@@ -66,6 +63,20 @@ describe('Ollama: the request', () => {
       await bodyOf({ model: { ...model, max_output_tokens: 700, default_parameters: parameters } }),
     ).toMatchObject({
       options: { num_predict: 700 },
+    })
+  })
+
+  it('pictures go beside the words', async () => {
+    const images = [{ mediaType: 'image/png' as const, base64: 'iVBORw==' }]
+    const messages = [
+      { role: 'user' as const, text: 'What?', images },
+      { role: 'user' as const, text: 'And?' },
+    ]
+    expect(await bodyOf({ messages })).toMatchObject({
+      messages: [
+        { role: 'user', content: 'What?', images: ['iVBORw=='] },
+        { role: 'user', content: 'And?' },
+      ],
     })
   })
 

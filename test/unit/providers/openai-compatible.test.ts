@@ -3,7 +3,7 @@ import type { InstanceConfig } from '../../../src/providers/config.ts'
 import { OpenAiCompatibleProvider } from '../../../src/providers/openai-compatible.ts'
 import { scriptedFetch } from '../../support/node/scripted-upstream.ts'
 import {
-  openAiBuffered,
+  chatDialect,
   openAiChunks,
   openAiStream,
   sse,
@@ -24,18 +24,14 @@ const makeProvider = (overrides: Partial<InstanceConfig> = {}) =>
 describeProviderContract({
   name: 'OpenAI-compatible',
   makeProvider: (origin) => makeProvider({ baseUrl: `${origin}/v1` }),
-  makeRequest: ({ streaming = true } = {}) =>
-    makeRequest({ model: makeDescriptor({ capabilities: { streaming, tools: true } }) }),
-  streamed: openAiStream,
-  buffered: openAiBuffered,
-  errorInStream: (message) => ({
-    body: sse([...openAiChunks({ text: ['Hm'] }).slice(0, 2), { error: { message, code: 'oops' } }]),
-  }),
-  finalMark: '"finish_reason":"tool_calls"',
-  garbageInStream: sse([
-    ...openAiChunks({ text: ['Hm'] }).slice(0, 2),
-    '{"choices":[{"delta":{"content":"secret',
-  ]),
+  makeRequest: ({ streaming = true, reasoning = false } = {}) =>
+    makeRequest({ model: makeDescriptor({ capabilities: { streaming, tools: true, reasoning } }) }),
+  wire: chatDialect,
+  conversation: 'chat',
+  keyHeader: { name: 'authorization', value: `Bearer ${KEY}` },
+  tells: ['cached', 'reasoning'],
+  endings: ['refused'],
+  signs: ['calls'],
 })
 
 const bodyOf = async (request: Parameters<typeof makeRequest>[0]) => {
@@ -113,6 +109,16 @@ describe('OpenAI-compatible: the request', () => {
     })
   })
 
+  it('a picture goes beside the words, and alone where there are none', async () => {
+    const image = { mediaType: 'image/png' as const, base64: 'iVBORw==' }
+    const part = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw==' } }
+    const user = (text: string) => bodyOf({ messages: [{ role: 'user', text, images: [image] }] })
+    expect(await user('What?')).toMatchObject({
+      messages: [{ content: [part, { type: 'text', text: 'What?' }] }],
+    })
+    expect(await user('')).toMatchObject({ messages: [{ content: [part] }] })
+  })
+
   it('[U40] a signature comes with its call and goes back with it', async () => {
     const signed = { extra_content: { google: { thought_signature: 'sig-1' } } }
     const call = { index: 0, id: 'c1', function: { name: 'read_file', arguments: '{}' }, ...signed }
@@ -171,6 +177,23 @@ describe('OpenAI-compatible: the answer', () => {
     const call = { index: 0, id: 'c1', function: { name: 'read_file', arguments: '{"path":"a"}' } }
     expect(await eventsOf([chunk({ tool_calls: [call] }, 'tool_calls')])).toEqual([
       { type: 'tool_call', providerCallId: 'c1', name: 'read_file', arguments: { path: 'a' } },
+      { type: 'finished', reason: 'tool_calls' },
+    ])
+  })
+
+  it('[U39] the arguments of parallel calls may come in turns', async () => {
+    const part = (index: number, text: string) =>
+      chunk({ tool_calls: [{ index, function: { arguments: text } }] })
+    const start = (index: number) =>
+      chunk({ tool_calls: [{ index, id: `c${index}`, function: { name: 'read_file', arguments: '' } }] })
+    expect(
+      await eventsOf([
+        ...[start(0), start(1), part(1, '{"path"'), part(0, '{"pa'), part(1, ':"b"}'), part(0, 'th":"a"}')],
+        chunk({}, 'tool_calls'),
+      ]),
+    ).toEqual([
+      { type: 'tool_call', providerCallId: 'c0', name: 'read_file', arguments: { path: 'a' } },
+      { type: 'tool_call', providerCallId: 'c1', name: 'read_file', arguments: { path: 'b' } },
       { type: 'finished', reason: 'tool_calls' },
     ])
   })

@@ -47,7 +47,7 @@ function twoSlowProviders() {
 test('[U06][D12] a turn asks providers that are slow to fail once each, and then it fails', async () => {
   const { asked, providers, catalogue, body } = twoSlowProviders()
   const reported: RunInputEvent[] = []
-  await serveTurn(makeLiveTurn('turn', 'lease', access), {
+  await serveTurn(makeLiveTurn('turn', 'lease', access, []), {
     providers,
     state: () => {
       const machine = new Machine()
@@ -56,6 +56,7 @@ test('[U06][D12] a turn asks providers that are slow to fail once each, and then
       return machine.state
     },
     view: () => makeView(body),
+    memories: () => [],
     catalogue: () => catalogue.view(access, Date.now()),
     list: (provider, models, signal) => catalogue.list(provider, models, access, signal),
     dispatch: (input) => {
@@ -71,7 +72,14 @@ test('[U06][D12] a turn asks providers that are slow to fail once each, and then
 
 test('[U06][D12] so does a preview', async () => {
   const { asked, catalogue, body } = twoSlowProviders()
-  const preview = await previewTurn({ body, transcript: [], olderMessages: 0, catalogue, access })
+  const preview = await previewTurn({
+    body,
+    transcript: [],
+    olderMessages: 0,
+    memories: [],
+    catalogue,
+    access,
+  })
   expect(asked).toEqual(['openai', 'anthropic'])
   expect(preview).toMatchObject({ ok: false, error: { code: 'fallback_exhausted' } })
 })

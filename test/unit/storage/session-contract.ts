@@ -1,3 +1,4 @@
+import { MEMORY_RULES } from './contract/memory-rules.ts'
 import { MESSAGE_RULES } from './contract/message-rules.ts'
 import { MIGRATION_RULES } from './contract/migration-rules.ts'
 import { RING_RULES } from './contract/ring-rules.ts'
@@ -15,5 +16,6 @@ export const STORAGE_RULES: readonly StorageRule[] = [
   ...ROW_RULES,
   ...RING_RULES,
   ...STEP_RULES,
+  ...MEMORY_RULES,
   ...MIGRATION_RULES,
 ]

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Disclosure } from '../../../../src/core/run/state.ts'
-import { decision, effectsOf, Machine } from '../../../support/core/run-machine.ts'
+import { decision, effectsOf, inject, Machine } from '../../../support/core/run-machine.ts'
 import { DISCLOSURE, machineIn } from '../../../support/core/run-phases.ts'
 
 const IDLE = { reply: { by: 'outcome', outcome: { status: 'idle' } } }
@@ -111,15 +111,28 @@ describe('[EC 14] plan mode', () => {
   test('a turn that ends without calls is a plan: stored, told in whole, and waiting for a yes', () => {
     const machine = machineIn('AwaitingApproval: plan')
     const [[planId, plan] = ['', undefined]] = [...machine.store.plans]
-    expect(plan).toEqual({ content: '1. do it', status: 'draft' })
+    expect(plan).toEqual({ content: '1. do it', status: 'draft', version: 1 })
     expect(envelope(machine)).toMatchObject({
-      data: { approval: { kind: 'plan', detail: { plan: planId, content: '1. do it' } } },
+      data: { approval: { kind: 'plan', detail: { plan: planId, version: 1, content: '1. do it' } } },
     })
     // The next turn has to see it.
     expect(machine.store.messages.map(({ role, text }) => [role, text])).toEqual([
       ['user', 'prompt'],
       ['assistant', '1. do it'],
     ])
+  })
+
+  test('what is said while a plan waits makes the next version of it; another run counts anew', () => {
+    const machine = machineIn('AwaitingApproval: plan')
+    machine.continue(inject('with tests, too'))
+    machine.round({ text: '1. do it 2. test it' })
+    expect([...machine.store.plans.values()]).toEqual([
+      { content: '1. do it', status: 'rejected', version: 1 },
+      { content: '1. do it 2. test it', status: 'draft', version: 2 },
+    ])
+    machine.execute('plan something else', { command: 'plan' })
+    machine.round({ text: 'other' })
+    expect([...machine.store.plans.values()].at(-1)).toMatchObject({ version: 1, content: 'other' })
   })
 
   test('approved: planning ends, and the next turn runs at once', () => {

@@ -243,9 +243,15 @@ describe('[EC 8.6][D23] the calls of a turn', () => {
       traces: [],
       gate: null,
       call: makeRecord('lost', null, 'other'),
-      failedCall: makeRecord('failed'),
+      failedCall: makeRecord('failed', { inputTokens: 5 }),
     })
     machine.answer({ text: 'hi' })
+    expect(
+      turn?.trace.flatMap(({ model, payload }) => (payload.type === 'cost' ? [[model, payload.model]] : [])),
+    ).toEqual([
+      ['m', 'm'],
+      ['m', 'm'],
+    ])
     expect(turn?.calls.map(({ model, status }) => [model, status])).toEqual([
       ['m', 'failed'],
       ['m', 'answered'],
@@ -258,6 +264,7 @@ describe('[EC 8.6][D23] the calls of a turn', () => {
       machine.resolve()
       machine.accept({
         type: 'model_responded',
+        ending: null,
         lease: machine.lease,
         text: '',
         report: makeReport(),
@@ -276,6 +283,31 @@ describe('[EC 8.6][D23] the calls of a turn', () => {
     expect(costs({ outputTokens: 4 })).toEqual([{ ...cost, input_tokens: 0, output_tokens: 4 }])
     expect(costs({})).toEqual([])
     expect(costs(null)).toEqual([])
+  })
+})
+
+describe('[U42] how an answer ended', () => {
+  test.each(['truncated', 'refused'] as const)(
+    '%s is told, and so is nothing where it is complete',
+    (ending) => {
+      for (const given of [ending, null]) {
+        const machine = served()
+        machine.round({ text: 'half', ending: given })
+        expect(outcome(machine)).toMatchObject({
+          status: 'completed',
+          data: given === null ? expect.not.objectContaining({ ending: expect.anything() }) : { ending },
+        })
+      }
+    },
+  )
+
+  test('a plan that was cut says so where it is approved', () => {
+    const machine = new Machine()
+    machine.execute('plan it', { command: 'plan' })
+    machine.round({ text: '1. do', ending: 'truncated' })
+    expect(outcome(machine)).toMatchObject({
+      data: { approval: { detail: { content: '1. do', ending: 'truncated' } } },
+    })
   })
 })
 
@@ -397,6 +429,7 @@ describe('[U02][EC 5.2] a turn reports under the lock that it was started with',
       }),
       machine.send({
         type: 'model_responded',
+        ending: null,
         lease: late,
         text: 'late',
         report,

@@ -232,6 +232,7 @@ describe('[D22] ids', () => {
     machine.resolve()
     const input: RunInputEvent = {
       type: 'model_responded',
+      ending: null,
       lease: machine.lease,
       text: 'x',
       report: makeReport(),

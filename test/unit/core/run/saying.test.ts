@@ -28,6 +28,7 @@ test.each([
   const machine = served()
   const { writes } = machine.accept({
     type: 'model_responded',
+    ending: null,
     lease: machine.lease,
     text: 'It says 42.',
     report: makeReport(),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { LEASE_MS } from '../../../../src/core/run/state.ts'
+import type { ContinueRequest } from '../../../../src/protocol/execution/continue.ts'
 import {
   BREAK,
   clientCall,
@@ -168,6 +169,58 @@ describe('[EC 15][U22] in a pause', () => {
     expect(machine.state?.turn).toBe(over ? 1 : turn + 1)
     expect(told(machine).at(-1)).toBe(over ? 'turn_started' : 'input_injected')
     expect(machine.store.runInputs).toBe(over ? 2 : 1)
+  })
+})
+
+describe('[U26] a stop', () => {
+  const endedBy = (machine: Machine, message: ContinueRequest = BREAK): unknown => {
+    const result = machine.continue(message)
+    return 'reply' in result && result.reply?.by === 'outcome' && result.reply.outcome.status === 'idle'
+      ? result.reply.outcome.data.ended
+      : result
+  }
+
+  test('reports the turn that it cut', () => {
+    const machine = new Machine()
+    machine.execute('prompt')
+    expect(endedBy(machine)).toEqual({ run_id: machine.state?.runId, interrupted: true, tool_calls: [] })
+  })
+
+  test('reports the calls that it cancelled, and no call that had its result', () => {
+    const machine = machineIn('AwaitingTool')
+    const { waiting } = machine
+    expect(endedBy(machine)).toEqual({
+      run_id: machine.state?.runId,
+      interrupted: false,
+      tool_calls: waiting,
+    })
+    const answered = machineIn('AwaitingTool')
+    answered.continue(results(answered.waiting))
+    expect(endedBy(answered)).toMatchObject({ interrupted: true, tool_calls: [] })
+  })
+
+  test('reports the approval that it rejected', () => {
+    const machine = machineIn('AwaitingApproval: plan')
+    const { approvalId } = machine
+    expect(endedBy(machine)).toMatchObject({ approval_id: approvalId })
+  })
+
+  test('with nothing to end reports nothing; nor does the second of two', () => {
+    expect(endedBy(machineIn('Idle'))).toBe(undefined)
+    const machine = machineIn('AwaitingTool')
+    endedBy(machine)
+    expect(endedBy(machine)).toBe(undefined)
+  })
+
+  test('that names a run ends that run and no other', () => {
+    const machine = machineIn('AwaitingTool')
+    const runId = machine.state?.runId ?? ''
+    const before = machine.state
+    expect(endedBy(machine, { type: 'break', data: { run_id: 'another' } })).toMatchObject({
+      refused: { code: 'invalid_request', details: { run_id: runId } },
+    })
+    expect(machine.state).toEqual(before)
+    expect(endedBy(machine, { type: 'break', data: { run_id: runId } })).toMatchObject({ run_id: runId })
   })
 })
 

@@ -109,7 +109,7 @@ rule(
 )
 
 rule('[EC 13] approvals and plans are kept with their outcome', (sql) => {
-  const made = commit(sql, loadCheckpoint(sql), [{ w: 'plan', id: 'p1', content: 'first this' }])
+  const made = commit(sql, loadCheckpoint(sql), [{ w: 'plan', id: 'p1', version: 2, content: 'first this' }])
   commit(
     sql,
     made,
@@ -121,7 +121,7 @@ rule('[EC 13] approvals and plans are kept with their outcome', (sql) => {
     NOW + 1,
   )
   expect(sql.rows('SELECT * FROM plans')).toEqual([
-    { id: 'p1', content: 'first this', status: 'approved', created_at: NOW, updated_at: NOW + 1 },
+    { id: 'p1', content: 'first this', status: 'approved', created_at: NOW, updated_at: NOW + 1, version: 2 },
   ])
   expect(sql.rows('SELECT * FROM approvals')).toEqual([
     {

@@ -1,0 +1,118 @@
+import type { Command } from 'commander'
+import type { SwitchyardClient } from '../../client/client.ts'
+import type { ClientFailure } from '../../client/failure.ts'
+import type { MemoryRecord } from '../../protocol/execution/memory.ts'
+import type { Result } from '../../protocol/result.ts'
+import { type CommandDeps, CommandStop, optionsOf, requireClient, routerUrl } from '../command-context.ts'
+import { EXIT, exitCodeOf } from '../exit-code.ts'
+import { failureText } from '../failure-text.ts'
+import { oneLine } from '../printable.ts'
+
+/** What a list shows of one fact. */
+const MAX_LISTED_CHARS = 120
+
+type MemoryOptions = { session?: string; json?: boolean; localOnly?: boolean }
+
+/** `memory list | set | forget`. */
+export function addMemoryCommands(
+  program: Command,
+  deps: CommandDeps,
+  end: (exitCode: number) => void,
+): void {
+  const memory = program
+    .command('memory')
+    .summary('list, set and forget what models remember')
+    .description('Works with the facts that models are told in later turns: about you, or in one session.')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  switchyard memory list
+  switchyard memory set editor "uses vim, and spaces instead of tabs"
+  switchyard memory forget editor`,
+    )
+
+  const open = async (command: Command) => {
+    const options = optionsOf<MemoryOptions>(command)
+    const io = deps.makeIo(options)
+    return { options, io, client: await requireClient(routerUrl(options), io) }
+  }
+
+  memory
+    .command('list')
+    .description('Lists facts, the newest first: those about you and, beside them, those of sessions.')
+    .option('--session <id>', 'only those of this session')
+    .option('--json', 'print JSON, with the facts in full')
+    .addHelpText('after', '\nExample:\n  switchyard memory list --json')
+    .action(async (_options: unknown, command: Command) => {
+      const { options, io, client } = await open(command)
+      const facts = must(
+        await client.memory.list(options.session === undefined ? {} : { session_id: options.session }),
+      )
+      if (options.json) io.out(`${JSON.stringify(facts, null, 2)}\n`)
+      else for (const fact of facts) io.out(`${factLine(fact)}\n`)
+      if (facts.length === 0 && !options.json) io.err('nothing is remembered\n')
+      end(EXIT.ok)
+    })
+
+  memory
+    .command('set <key> <text...>')
+    .description('Remembers a fact under a key, in the place of the one that has it.')
+    .option('--session <id>', 'in this session only, not in all')
+    .option('--local-only', 'no remote model may see it')
+    .addHelpText('after', '\nExample:\n  switchyard memory set tests "run them with npm test"')
+    .action(async (key: string, words: string[], _options: unknown, command: Command) => {
+      const { options, io, client } = await open(command)
+      const known = (await factsIn(client, options.session)).find((fact) => fact.key === key)
+      const fact = must(
+        await client.memory.put(known?.id ?? crypto.randomUUID(), {
+          ...(options.session === undefined
+            ? { scope: 'user' }
+            : { scope: 'session', session_id: options.session }),
+          key,
+          content: words.join(' '),
+          ...(options.localOnly ? { local_only: true } : {}),
+        }),
+      )
+      io.err(`remembered ${oneLine(key, MAX_LISTED_CHARS)} (${fact.id})\n`)
+      end(EXIT.ok)
+    })
+
+  memory
+    .command('forget <key-or-id>')
+    .description('Forgets a fact. There is no way back.')
+    .option('--session <id>', 'a fact of this session, not one about you')
+    .addHelpText('after', '\nExample:\n  switchyard memory forget editor')
+    .action(async (name: string, _options: unknown, command: Command) => {
+      const { options, io, client } = await open(command)
+      const facts = await factsIn(client, options.session)
+      const fact = facts.find(({ key }) => key === name) ?? facts.find(({ id }) => id === name.toLowerCase())
+      if (!fact) throw new CommandStop(EXIT.failed, `nothing is remembered under "${name}"`)
+      must(await client.memory.delete(fact.id))
+      io.err(`forgot ${oneLine(fact.key ?? fact.id, MAX_LISTED_CHARS)}\n`)
+      end(EXIT.ok)
+    })
+}
+
+const factsIn = async (client: SwitchyardClient, session: string | undefined): Promise<MemoryRecord[]> =>
+  must(await client.memory.list(session === undefined ? { scope: 'user' } : { session_id: session }))
+
+function must<T>(answer: Result<T, ClientFailure>): T {
+  if (answer.ok) return answer.value
+  throw new CommandStop(exitCodeOf(answer.error), failureText(answer.error))
+}
+
+function factLine({
+  id,
+  updated_at: updatedAt,
+  session_id: sessionId,
+  key,
+  content,
+  local_only: local,
+}: MemoryRecord) {
+  const fact = oneLine(key === undefined ? content : `${key}: ${content}`, MAX_LISTED_CHARS)
+  const marks = [sessionId === undefined ? '' : `session ${sessionId}`, local ? 'local only' : ''].filter(
+    (mark) => mark,
+  )
+  return [id, updatedAt.slice(0, 16).replace('T', ' '), fact, ...marks].join('  ')
+}

@@ -1,0 +1,138 @@
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { SwitchyardClient } from '../../client/client.ts'
+import type { Payload, TraceEvent } from '../../protocol/execution/trace.ts'
+import { type CommandDeps, CommandStop, optionsOf, requireClient, routerUrl } from '../command-context.ts'
+import { EXIT, exitCodeOf } from '../exit-code.ts'
+import { failureText } from '../failure-text.ts'
+import { oneLine } from '../printable.ts'
+import { usageLine } from '../run-summary.ts'
+
+/** As many as the router gives by itself (EC 2.14): a few turns. */
+const DEFAULT_EVENTS = 50
+/** Held in memory at a time: some hundred KB, and few enough questions for a long session. */
+const PAGE_EVENTS = 1_000
+/** A router counts no further. */
+const MAX_EVENTS = 1_000_000_000
+/** What happened, on one line of a wide terminal beside time, event and model. */
+const MAX_WHAT_CHARS = 160
+const MAX_NAME_CHARS = 120
+/** `context_selection`, the longest. */
+const EVENT_WIDTH = 17
+
+type TraceOptions = { limit: number; all?: boolean; json?: boolean }
+
+/** `trace`: what was decided. */
+export function addTraceCommand(program: Command, deps: CommandDeps, end: (exitCode: number) => void): void {
+  program
+    .command('trace <session>')
+    .summary('show what the router decided in a session')
+    .description(
+      'Prints what the router did in a session, the oldest first, an event on each line: time (UTC), event, what, model. It never holds texts of prompts, answers or files.',
+    )
+    .addOption(
+      new Option('--limit <n>', 'at most so many events').argParser(atLeastOne).default(DEFAULT_EVENTS),
+    )
+    .addOption(new Option('--all', 'the whole trace').conflicts('limit'))
+    .option('--json', 'print JSON, an event on each line')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  switchyard trace 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11\n  switchyard trace 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11 --all --json | jq .event_type',
+    )
+    .action(async (session: string, _options: unknown, command: Command) => {
+      const options = optionsOf<TraceOptions>(command)
+      const io = deps.makeIo(options)
+      const client = await requireClient(routerUrl(options), io)
+      const most = options.all ? Number.POSITIVE_INFINITY : options.limit
+      let shown = 0
+      // One more than is shown tells whether there are more.
+      for await (const page of pages(client, session, most + 1)) {
+        const events = page.slice(0, most - shown)
+        io.out(events.map((event) => `${options.json ? JSON.stringify(event) : line(event)}\n`).join(''))
+        shown += events.length
+        if (events.length < page.length)
+          io.err(`${io.paint.yellow('note')}: there are more events; --all shows them\n`)
+      }
+      if (shown === 0 && !options.json) io.err('no events\n')
+      end(EXIT.ok)
+    })
+}
+
+/**
+ * The trace in pages, up to `most` events. Only an empty page is the end: a router may give fewer than it was asked for.
+ * @throws CommandStop when a page cannot be had; what came before it was given out
+ */
+async function* pages(
+  client: SwitchyardClient,
+  session: string,
+  most: number,
+): AsyncGenerator<TraceEvent[], void> {
+  for (let offset = 0; offset < most; ) {
+    const page = await client.trace(session, { limit: Math.min(PAGE_EVENTS, most - offset), offset })
+    if (!page.ok) {
+      const cut = offset === 0 ? '' : 'the trace is not whole: '
+      throw new CommandStop(exitCodeOf(page.error), `${cut}${failureText(page.error)}`)
+    }
+    if (page.value.length === 0) return
+    yield page.value
+    offset += page.value.length
+  }
+}
+
+function atLeastOne(text: string): number {
+  const value = /^\d{1,10}$/.test(text) ? Number(text) : 0
+  if (value < 1 || value >= MAX_EVENTS) throw new InvalidArgumentError('It must be a whole number from 1.')
+  return value
+}
+
+function line({ created_at, event_type, provider, model, payload }: TraceEvent): string {
+  const what = 'plaintext' in payload ? whatHappened(payload.plaintext) : '(encrypted)'
+  return [
+    created_at.slice(0, 19).replace('T', ' '),
+    event_type.padEnd(EVENT_WIDTH),
+    oneLine(what, MAX_WHAT_CHARS),
+    oneLine(`${provider}/${model}`, MAX_NAME_CHARS),
+  ].join('  ')
+}
+
+function whatHappened(payload: Payload): string {
+  switch (payload.type) {
+    case 'message':
+      return payload.role
+    case 'classification':
+      return `${payload.intent}: ${payload.reason}`
+    case 'routing_decision':
+      return `${payload.reason}${payload.fallback_used ? ', fallback' : ''}`
+    case 'context_selection': {
+      const { included, path, kind, reason } = payload
+      return `${included ? 'included' : 'left out'} ${path ? `${path} (${kind})` : kind}: ${reason}`
+    }
+    case 'tool_call':
+      return `${payload.tool_name} ${payload.status}${payload.error ? `: ${payload.error}` : ''}`
+    case 'approval': {
+      const { target_type: type, target_id: id, decision, reason } = payload
+      return `${type} ${id} ${decision}${reason ? `: ${reason}` : ''}`
+    }
+    case 'cost':
+      return costLine(payload)
+  }
+}
+
+/** A counter that is zero here may be one that was never told (EC 19), so it is shown as unknown (U43). */
+function costLine(cost: Extract<Payload, { type: 'cost' }>): string {
+  const {
+    input_tokens,
+    output_tokens,
+    cached_tokens,
+    cache_write_tokens,
+    reasoning_tokens,
+    cost: price,
+  } = cost
+  return usageLine({
+    ...(input_tokens === 0 ? {} : { input_tokens }),
+    ...(output_tokens === 0 ? {} : { output_tokens }),
+    ...(cached_tokens === undefined ? {} : { cached_tokens }),
+    ...(cache_write_tokens === undefined ? {} : { cache_write_tokens }),
+    ...(reasoning_tokens === undefined ? {} : { reasoning_tokens }),
+    ...(price == null ? {} : { actual_cost: price }),
+  })
+}

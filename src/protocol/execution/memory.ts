@@ -1,0 +1,54 @@
+import { z } from 'zod'
+import { Timestamp, Uuid } from './ids.ts'
+import { nullAsAbsent, withDefault } from './request-fields.ts'
+
+/** `user`: known in every session of the user. `session`: known in one session, and gone with it (EC 16). */
+export const MemoryScope = z.enum(['user', 'session']).meta({ id: 'MemoryScope' })
+export type MemoryScope = z.infer<typeof MemoryScope>
+
+/** A fact is a line or two; what is longer belongs in a file. In characters. */
+export const MAX_MEMORY_CONTENT_CHARS = 4000
+export const MAX_MEMORY_KEY_CHARS = 200
+
+/** A remembered fact. At most one fact of a scope bears a key (EC 16, D50). */
+export const MemoryRecord = z
+  .object({
+    id: Uuid,
+    scope: MemoryScope,
+    session_id: Uuid.optional().describe('The session that a session fact belongs to.'),
+    key: z.string().optional(),
+    content: z.string(),
+    local_only: z.boolean().optional().describe('Only local models may see it.'),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  })
+  .meta({ id: 'MemoryRecord' })
+export type MemoryRecord = z.infer<typeof MemoryRecord>
+
+/** `GET /memory` (D50): the newest first. */
+export const ListMemoryResponse = z
+  .object({ memories: z.array(MemoryRecord) })
+  .meta({ id: 'ListMemoryResponse' })
+export type ListMemoryResponse = z.infer<typeof ListMemoryResponse>
+
+/**
+ * `PUT /memory/{id}` (D50): makes the fact of that id, or replaces its key and content. Scope and session of a fact
+ * that exists stay what they are.
+ */
+export const PutMemoryRequest = z
+  .object({
+    scope: withDefault(MemoryScope, 'user'),
+    session_id: nullAsAbsent(Uuid),
+    key: nullAsAbsent(z.string().min(1).max(MAX_MEMORY_KEY_CHARS)),
+    content: z.string().min(1).max(MAX_MEMORY_CONTENT_CHARS),
+    local_only: nullAsAbsent(z.boolean()),
+  })
+  .meta({ id: 'PutMemoryRequest' })
+export type PutMemoryRequest = z.infer<typeof PutMemoryRequest>
+
+export const PutMemoryResponse = z.object({ memory: MemoryRecord }).meta({ id: 'PutMemoryResponse' })
+export type PutMemoryResponse = z.infer<typeof PutMemoryResponse>
+
+/** `DELETE /memory/{id}` (D50). */
+export const DeleteMemoryResponse = z.object({ deleted: z.boolean() }).meta({ id: 'DeleteMemoryResponse' })
+export type DeleteMemoryResponse = z.infer<typeof DeleteMemoryResponse>

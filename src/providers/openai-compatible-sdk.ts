@@ -1,0 +1,2 @@
+// All that is used of the package, so that the rest of it does not come along when this file is imported lazily.
+export { OpenAICompatibleChatLanguageModel } from '@ai-sdk/openai-compatible'

@@ -1,0 +1,100 @@
+import type { ExportRecord } from '../protocol/execution/export.ts'
+import { toWireTime } from '../protocol/time.ts'
+import type { SessionRpc } from '../session/rpc.ts'
+import type { Database } from '../storage/d1/database.ts'
+import { listSessionIds, listUserFacts } from '../storage/d1/export.ts'
+
+/** Each session of a page is a call to its object, and one request may make a bounded number of them. */
+export const SESSIONS_PER_PAGE = 500
+/** Facts that are read from D1 at a time; each is a line or two. */
+const FACTS_PER_READ = 100
+
+const encoder = new TextEncoder()
+const line = (record: ExportRecord): Uint8Array => encoder.encode(`${JSON.stringify(record)}\n`)
+const opening = (userId: string): Uint8Array =>
+  line({ type: 'export', version: 1, user_id: userId, exported_at: toWireTime(Date.now()) })
+
+/** One session between `export` and `end`. */
+export async function* exportSession(
+  userId: string,
+  lines: ReadableStream<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  yield opening(userId)
+  yield* chunksOf(lines)
+  yield line({ type: 'end', sessions: 1 })
+}
+
+/** The sessions of a page of everything: those after `after`, the oldest first, and whether there are more. */
+export type SessionPage = { ids: string[]; more: boolean }
+
+export async function sessionPage(db: Database, userId: string, after: string | null): Promise<SessionPage> {
+  const ids = await listSessionIds(db, userId, after ?? '', SESSIONS_PER_PAGE + 1)
+  return { ids: ids.slice(0, SESSIONS_PER_PAGE), more: ids.length > SESSIONS_PER_PAGE }
+}
+
+/**
+ * A page of everything: on the first one what is remembered about the user, then the sessions in the order they were
+ * made, each read from its object while it is written out. One that was deleted meanwhile is passed over; any other
+ * failure throws, and the page has no `end`.
+ */
+export async function* exportAccount(
+  { db, session }: { db: Database; session(id: string): SessionRpc },
+  userId: string,
+  { ids, more, first }: SessionPage & { first: boolean },
+): AsyncGenerator<Uint8Array> {
+  yield opening(userId)
+  if (first) yield* userFacts(db, userId)
+  let sessions = 0
+  for (const id of ids) {
+    const lines = await session(id).exportLines(userId)
+    if (!lines.ok) continue
+    yield* chunksOf(lines.value)
+    sessions++
+  }
+  const next = more ? ids.at(-1) : undefined
+  yield line({ type: 'end', sessions, ...(next === undefined ? {} : { next }) })
+}
+
+async function* userFacts(db: Database, userId: string): AsyncGenerator<Uint8Array> {
+  for (let after = ''; ; ) {
+    const facts = await listUserFacts(db, userId, after, FACTS_PER_READ)
+    for (const fact of facts) yield line({ type: 'memory', ...fact })
+    const last = facts.at(-1)
+    if (last === undefined) return
+    after = last.id
+  }
+}
+
+async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = stream.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    // A reader that left, or a failure further on: the object must not go on reading for nobody.
+    await reader.cancel().catch(() => {})
+  }
+}
+
+/** Bytes as they are asked for, never ahead. An error of the source breaks the stream, so that its end is missing. */
+export function toByteStream(chunks: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    type: 'bytes',
+    pull: async (controller) => {
+      try {
+        const next = await chunks.next()
+        if (next.done) controller.close()
+        else controller.enqueue(next.value)
+      } catch (error) {
+        console.error('an export broke off:', error)
+        controller.error(error)
+      }
+    },
+    cancel: async () => {
+      await chunks.return(undefined)
+    },
+  })
+}
