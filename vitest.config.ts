@@ -41,11 +41,27 @@ const WORKER_PACKAGES = [
   'zod',
 ]
 
+/** What a test stubs is put back after it, whatever becomes of it. */
+const inNode = {
+  environment: 'node',
+  setupFiles: ['test/support/node/setup.ts'],
+  restoreMocks: true,
+  unstubEnvs: true,
+  unstubGlobals: true,
+} as const
+
 export default defineConfig(async () => ({
   test: {
     projects: [
       {
-        test: { name: 'unit', ...tier('unit'), environment: 'node', sequence: { groupOrder: 0 } },
+        test: {
+          name: 'unit',
+          ...tier('unit'),
+          ...inNode,
+          // Loading every module anew for each file takes longer than the tests do.
+          isolate: false,
+          sequence: { groupOrder: 0 },
+        },
       },
       {
         plugins: [await inWorkerd()],
@@ -53,8 +69,9 @@ export default defineConfig(async () => ({
           name: 'workers',
           // A file is mostly one workerd that waits for its disk: two at a time suit two cores.
           maxWorkers: 2,
+          isolate: false,
           sequence: { groupOrder: 1 },
-          // Each file loads the Worker anew: as a few bundles instead of hundreds of modules that takes half the time.
+          // The packages come as a few bundles instead of hundreds of modules.
           deps: { optimizer: { ssr: { enabled: true, include: WORKER_PACKAGES } } },
           ...tier('workers'),
           setupFiles: ['test/support/workers/setup.ts'],
@@ -64,7 +81,7 @@ export default defineConfig(async () => ({
         test: {
           name: 'e2e',
           ...tier('e2e'),
-          environment: 'node',
+          ...inNode,
           testTimeout: 60_000,
           hookTimeout: 60_000,
           fileParallelism: false,

@@ -1,11 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { afterEach, vi } from 'vitest'
+import { vi } from 'vitest'
 import { tempFolder } from './temp-folder.ts'
-
-afterEach(() => {
-  vi.unstubAllEnvs()
-})
 
 /** Variables of the developer's own shell that would reach into a test. */
 const FOREIGN = [
