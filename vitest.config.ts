@@ -43,12 +43,12 @@ const WORKER_PACKAGES = [
 
 /** What a test stubs is put back after it, whatever becomes of it. */
 const inNode = {
-  environment: 'node',
+  environment: 'node' as const,
   setupFiles: ['test/support/node/setup.ts'],
   restoreMocks: true,
   unstubEnvs: true,
   unstubGlobals: true,
-} as const
+}
 
 export default defineConfig(async () => ({
   test: {

@@ -1,5 +1,6 @@
 // `npm run dev`: a local router. Installs what is missing, applies the D1 migrations to the state folder, and runs
 // `wrangler dev` with LOCAL_DEV set, which is set nowhere else (D43).
+import { startCleanUpTimer } from './lib-node/clean-up-timer.mjs'
 import { parseDevArguments } from './lib-node/dev-arguments.mjs'
 import { ensureInstalled } from './lib-node/ensure-installed.mjs'
 import { applyMigrations } from './lib-node/migrations.mjs'
@@ -61,7 +62,7 @@ async function dev(given) {
     const migrated = await applyMigrations({ root: ROOT, persistTo, shared: forMigrations })
     if (!migrated.ok) return refuse(`The D1 migrations could not be applied:\n${migrated.error}`, 1)
     if (migrated.value === 'applied') console.error(`D1 migrations applied to ${persistTo}`)
-    return await serve(forDev, persistTo, state.value)
+    return await serve(forDev, persistTo, state.value, originOf(ip, port))
   } finally {
     state.value.release()
   }
@@ -71,8 +72,9 @@ async function dev(given) {
  * @param {string[]} forDev
  * @param {string} persistTo
  * @param {import('./lib-node/file-lock.mjs').HeldLock} lock
+ * @param {string | undefined} origin
  */
-async function serve(forDev, persistTo, lock) {
+async function serve(forDev, persistTo, lock, origin) {
   const args = ['dev', '--show-interactive-dev-session=false', ...forDev, '--var', 'LOCAL_DEV:1']
   const router = await startGroup(OWN_NODE, wranglerArguments(args), {
     cwd: ROOT,
@@ -81,7 +83,24 @@ async function serve(forDev, persistTo, lock) {
   lock.update({ group: router.group })
   // wrangler's launcher hands SIGINT and SIGTERM on, SIGHUP not: it is always asked by SIGTERM.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => router.stop('SIGTERM'))
-  return await router.ended
+  const stop = origin === undefined ? () => {} : startCleanUpTimer(origin)
+  try {
+    return await router.ended
+  } finally {
+    stop()
+  }
+}
+
+/**
+ * Where the router is reached from this machine; undefined while wrangler chooses the port.
+ * @param {string} ip
+ * @param {number} port
+ */
+function originOf(ip, port) {
+  if (port === 0) return undefined
+  const host =
+    ip === '0.0.0.0' || ip === '*' ? '127.0.0.1' : ip === '::' ? '[::1]' : ip.includes(':') ? `[${ip}]` : ip
+  return `http://${host}:${port}`
 }
 
 // npm dies of a SIGKILL without a word to its children; one that npm started then has nobody who would stop it.
