@@ -1,7 +1,10 @@
 import type { Command } from 'commander'
 import type { SwitchyardClient } from '../client/client.ts'
+import type { ClientFailure } from '../client/failure.ts'
 import type { ProviderKeys } from '../client/provider-header.ts'
-import { EXIT } from './exit-code.ts'
+import type { Result } from '../protocol/result.ts'
+import { EXIT, exitCodeOf } from './exit-code.ts'
+import { failureText } from './failure-text.ts'
 import { type CliIo, makeCliIo } from './io.ts'
 import { signedInClient } from './sign-in.ts'
 
@@ -24,6 +27,12 @@ export class CommandStop extends Error {
     this.name = 'CommandStop'
     this.exitCode = exitCode
   }
+}
+
+/** What the router answered, or the end of the command with what it refused. */
+export function must<T>(answer: Result<T, ClientFailure>): T {
+  if (answer.ok) return answer.value
+  throw new CommandStop(exitCodeOf(answer.error), failureText(answer.error))
 }
 
 /** The router's address: the option, then SWITCHYARD_URL, then the local default. */

@@ -55,10 +55,12 @@ export const turnUsage = (calls: readonly CallRecord[]): Usage =>
   toWire(calls.reduce(addCall, {}), 'actual_cost')
 
 /** The totals of a session; summed money stands in `estimated_cost`, groups in first-seen order (EC 20.2). */
-export function sessionUsage(calls: readonly CallRecord[]): SessionUsageResponse {
+export function sessionUsage(calls: Iterable<CallRecord>): SessionUsageResponse {
+  let total: Sum = {}
   const byModel = new Map<string, { provider: Provider; model: string; sum: Sum; count: number }>()
   const byTask = new Map<TaskIntent, { sum: Sum; count: number }>()
   for (const call of calls) {
+    total = addCall(total, call)
     const key = `${call.provider}/${call.model}`
     const model = byModel.get(key) ?? { provider: call.provider, model: call.model, sum: {}, count: 0 }
     byModel.set(key, { ...model, sum: addCall(model.sum, call), count: model.count + 1 })
@@ -66,7 +68,7 @@ export function sessionUsage(calls: readonly CallRecord[]): SessionUsageResponse
     byTask.set(call.taskType, { sum: addCall(task.sum, call), count: task.count + 1 })
   }
   return {
-    total: toWire(calls.reduce(addCall, {}), 'estimated_cost'),
+    total: toWire(total, 'estimated_cost'),
     by_model: [...byModel.values()].map(({ provider, model, sum, count }) => ({
       ...toWire(sum, 'estimated_cost'),
       provider,

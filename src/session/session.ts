@@ -26,10 +26,11 @@ import { migrateSession } from '../storage/session/migrations.ts'
 import { loadSession, type SessionRow, saveSession, toSummary } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import {
+  eachCall,
+  eachTurn,
   expireTraces,
   hasTracesBefore,
   loadTurn,
-  loadTurns,
   tracesStartMs,
 } from '../storage/session/turns.ts'
 import { endingAnswer, outcomeAnswer } from './answers.ts'
@@ -40,7 +41,7 @@ import { refuseLongResults } from './long-results.ts'
 import { previewTurn } from './preview.ts'
 import type { NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
 import { makeSql } from './sql.ts'
-import { traceEvents } from './traces.ts'
+import { traceWindow } from './traces.ts'
 import { END_ONLY } from './turn-channel.ts'
 import { ANSWER_WAIT_MS, atMost, D1_DEADLINE_MS, withDeadline } from './waiting.ts'
 
@@ -279,14 +280,14 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   ): Promise<Result<Trace, Failure>> {
     const found = this.#open(userId)
     if (!found.ok) return found
-    const events = loadTurns(this.#sql, 1, ALL).flatMap(({ trace }) => trace.flatMap(traceEvents))
-    return ok({ session_id: found.value.session.sessionId, events: events.slice(offset, offset + limit) })
+    const events = traceWindow(eachTurn(this.#sql), { limit, offset })
+    return ok({ session_id: found.value.session.sessionId, events })
   }
 
   async usage(userId: string): Promise<Result<SessionUsageResponse, Failure>> {
     const found = this.#open(userId)
     if (!found.ok) return found
-    return ok(sessionUsage(loadTurns(this.#sql, 1, ALL).flatMap(({ calls }) => calls)))
+    return ok(sessionUsage(eachCall(this.#sql)))
   }
 
   async putMemory(userId: string, fact: FactPatch): Promise<Result<MemoryRecord, Failure>> {

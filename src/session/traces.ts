@@ -1,6 +1,7 @@
 import type { TraceEntry } from '../core/run/writes.ts'
 import type { Payload, TraceEvent } from '../protocol/execution/trace.ts'
 import { toWireTime } from '../protocol/time.ts'
+import type { StoredTurn } from '../storage/session/turns.ts'
 
 /** The wire form of a stored entry; the list of verdicts becomes one event per candidate (D28). */
 export function traceEvents(entry: TraceEntry): TraceEvent[] {
@@ -17,4 +18,21 @@ export function traceEvents(entry: TraceEntry): TraceEvent[] {
     created_at: toWireTime(entry.createdAtMs),
     payload: { plaintext: payload },
   }))
+}
+
+/** A window of the trace, oldest first (EC 2.14); turns beyond it are not asked for. */
+export function traceWindow(
+  turns: Iterable<Pick<StoredTurn, 'trace'>>,
+  { limit, offset }: { limit: number; offset: number },
+): TraceEvent[] {
+  const window: TraceEvent[] = []
+  let before = 0
+  for (const { trace } of turns) {
+    for (const event of trace.flatMap(traceEvents)) {
+      if (before++ < offset) continue
+      if (window.length === limit) return window
+      window.push(event)
+    }
+  }
+  return window
 }

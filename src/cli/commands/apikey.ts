@@ -1,12 +1,11 @@
 import type { Command } from 'commander'
 import { SwitchyardClient } from '../../client/client.ts'
-import type { ClientFailure } from '../../client/failure.ts'
 import type { ApiKeySummary } from '../../protocol/execution/account.ts'
 import { parseSessionId } from '../../protocol/execution/ids.ts'
-import type { Result } from '../../protocol/result.ts'
 import {
   type CommandDeps,
   CommandStop,
+  must,
   optionsOf,
   requireClient,
   requireConsent,
@@ -158,9 +157,4 @@ function keyLine({ id, created_at, last_used_at, current }: ApiKeySummary): stri
   const minute = (time: string) => time.slice(0, 16).replace('T', ' ')
   const used = last_used_at === undefined ? 'never used' : `used ${minute(last_used_at)}`
   return [id, `made ${minute(created_at)}`, used, ...(current ? ['signed in with'] : [])].join('  ')
-}
-
-function must<T>(answer: Result<T, ClientFailure>): T {
-  if (answer.ok) return answer.value
-  throw new CommandStop(exitCodeOf(answer.error), failureText(answer.error))
 }

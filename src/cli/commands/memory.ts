@@ -1,11 +1,15 @@
 import type { Command } from 'commander'
 import type { SwitchyardClient } from '../../client/client.ts'
-import type { ClientFailure } from '../../client/failure.ts'
 import type { MemoryRecord } from '../../protocol/execution/memory.ts'
-import type { Result } from '../../protocol/result.ts'
-import { type CommandDeps, CommandStop, optionsOf, requireClient, routerUrl } from '../command-context.ts'
-import { EXIT, exitCodeOf } from '../exit-code.ts'
-import { failureText } from '../failure-text.ts'
+import {
+  type CommandDeps,
+  CommandStop,
+  must,
+  optionsOf,
+  requireClient,
+  routerUrl,
+} from '../command-context.ts'
+import { EXIT } from '../exit-code.ts'
 import { oneLine } from '../printable.ts'
 
 /** What a list shows of one fact. */
@@ -96,11 +100,6 @@ Examples:
 
 const factsIn = async (client: SwitchyardClient, session: string | undefined): Promise<MemoryRecord[]> =>
   must(await client.memory.list(session === undefined ? { scope: 'user' } : { session_id: session }))
-
-function must<T>(answer: Result<T, ClientFailure>): T {
-  if (answer.ok) return answer.value
-  throw new CommandStop(exitCodeOf(answer.error), failureText(answer.error))
-}
 
 function factLine({
   id,

@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import type { ClientFailure } from '../../client/failure.ts'
 import type { ProviderKeys } from '../../client/provider-header.ts'
 import { isBuiltInProvider, type Provider } from '../../protocol/execution/ids.ts'
 import type {
@@ -9,10 +8,15 @@ import type {
   UnavailableProvider,
 } from '../../protocol/execution/models.ts'
 import { ExecutePolicy } from '../../protocol/execution/policy.ts'
-import type { Result } from '../../protocol/result.ts'
-import { type CommandDeps, CommandStop, optionsOf, requireClient, routerUrl } from '../command-context.ts'
-import { EXIT, exitCodeOf } from '../exit-code.ts'
-import { failureText } from '../failure-text.ts'
+import {
+  type CommandDeps,
+  CommandStop,
+  must,
+  optionsOf,
+  requireClient,
+  routerUrl,
+} from '../command-context.ts'
+import { EXIT } from '../exit-code.ts'
 import type { CliIo } from '../io.ts'
 import { oneLine } from '../printable.ts'
 import { providerKeysFor } from '../provider-keys.ts'
@@ -186,9 +190,4 @@ function pricesAsOf(model: ModelDescriptor): string {
   const day = model.prices_as_of ?? UNKNOWN
   const most = model.prices_up_to_input_tokens
   return most === undefined ? day : `${day}, up to ${most} in`
-}
-
-function must<T>(answer: Result<T, ClientFailure>): T {
-  if (answer.ok) return answer.value
-  throw new CommandStop(exitCodeOf(answer.error), failureText(answer.error))
 }

@@ -1,19 +1,16 @@
 import { realpathSync } from 'node:fs'
 import type { Command } from 'commander'
 import type { SwitchyardClient } from '../../client/client.ts'
-import type { ClientFailure } from '../../client/failure.ts'
 import type { SessionDetail, SessionMessageDetail, SessionSummary } from '../../protocol/execution/session.ts'
-import type { Result } from '../../protocol/result.ts'
 import {
   type CommandDeps,
-  CommandStop,
+  must,
   optionsOf,
   requireClient,
   requireConsent,
   routerUrl,
 } from '../command-context.ts'
-import { EXIT, exitCodeOf } from '../exit-code.ts'
-import { failureText } from '../failure-text.ts'
+import { EXIT } from '../exit-code.ts'
 import type { CliIo } from '../io.ts'
 import { oneLine, printableAnswer } from '../printable.ts'
 
@@ -116,11 +113,6 @@ async function remove(
   must(await client.sessions.delete(id))
   io.err(`deleted ${id}\n`)
   return EXIT.ok
-}
-
-function must<T>(answer: Result<T, ClientFailure>): T {
-  if (answer.ok) return answer.value
-  throw new CommandStop(exitCodeOf(answer.error), failureText(answer.error))
 }
 
 function summaryLine(session: SessionSummary): string {

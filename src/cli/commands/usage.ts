@@ -1,10 +1,7 @@
 import type { Command } from 'commander'
-import type { ClientFailure } from '../../client/failure.ts'
 import type { SessionUsageResponse, Usage } from '../../protocol/execution/usage.ts'
-import type { Result } from '../../protocol/result.ts'
-import { type CommandDeps, CommandStop, optionsOf, requireClient, routerUrl } from '../command-context.ts'
-import { EXIT, exitCodeOf } from '../exit-code.ts'
-import { failureText } from '../failure-text.ts'
+import { type CommandDeps, must, optionsOf, requireClient, routerUrl } from '../command-context.ts'
+import { EXIT } from '../exit-code.ts'
 import type { CliIo } from '../io.ts'
 import { oneLine } from '../printable.ts'
 import { usageLine } from '../run-summary.ts'
@@ -77,8 +74,3 @@ const isKnown = (usage: Usage): boolean =>
   usage.input_tokens !== undefined &&
   usage.output_tokens !== undefined &&
   (usage.actual_cost ?? usage.estimated_cost) !== undefined
-
-function must<T>(answer: Result<T, ClientFailure>): T {
-  if (answer.ok) return answer.value
-  throw new CommandStop(exitCodeOf(answer.error), failureText(answer.error))
-}

@@ -53,6 +53,25 @@ export function loadTurns(sql: Sql, fromSeq: number, limit: number): StoredTurn[
     .map((row) => toTurn(sql, row))
 }
 
+/** Turns held in memory at once while all of a session are gone through. */
+const TURNS_PER_READ = 100
+
+/** Every turn of the session, oldest first; what one asks for more than once is read again. */
+export function* eachTurn(sql: Sql): Generator<StoredTurn, void> {
+  for (let from = 1; ; ) {
+    const turns = loadTurns(sql, from, TURNS_PER_READ)
+    yield* turns
+    const last = turns.at(-1)
+    if (last === undefined || turns.length < TURNS_PER_READ) return
+    from = last.seq + 1
+  }
+}
+
+/** Every model call of the session, oldest first. */
+export function* eachCall(sql: Sql): Generator<CallRecord, void> {
+  for (const { calls } of eachTurn(sql)) yield* calls
+}
+
 function toTurn(sql: Sql, row: SqlRow): StoredTurn {
   const outcome = optionalText(row, 'outcome')
   return {
