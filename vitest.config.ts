@@ -41,6 +41,9 @@ const WORKER_PACKAGES = [
   'zod',
 ]
 
+/** Nothing here takes long by itself; a machine that is busy with something else may. */
+const PATIENCE_MS = 20_000
+
 /** What a test stubs is put back after it, whatever becomes of it. */
 const inNode = {
   environment: 'node' as const,
@@ -60,6 +63,7 @@ export default defineConfig(async () => ({
           ...inNode,
           // Loading every module anew for each file takes longer than the tests do.
           isolate: false,
+          testTimeout: PATIENCE_MS,
           sequence: { groupOrder: 0 },
         },
       },
@@ -70,6 +74,7 @@ export default defineConfig(async () => ({
           // A file is mostly one workerd that waits for its disk: two at a time suit two cores.
           maxWorkers: 2,
           isolate: false,
+          testTimeout: PATIENCE_MS,
           sequence: { groupOrder: 1 },
           // The packages come as a few bundles instead of hundreds of modules.
           deps: { optimizer: { ssr: { enabled: true, include: WORKER_PACKAGES } } },

@@ -1,8 +1,10 @@
 // `npm run deploy`: one Worker in the owner's Cloudflare account (docs/deploying.md). Installs what is missing first.
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { HELP, parseDeployArguments } from './lib-node/deploy/arguments.mjs'
 import { ensureInstalled } from './lib-node/ensure-installed.mjs'
-import { ROOT } from './lib-node/repository.mjs'
+import { OWN_NODE, ROOT } from './lib-node/repository.mjs'
+import { runChild } from './lib-node/run-child.mjs'
 
 /** The user can put this right: a wrong argument. */
 const EXIT_USAGE = 2
@@ -26,6 +28,9 @@ async function main(given) {
     console.error(installed.error.message)
     return installed.error.exitCode
   }
+  // The first run is begun by the Node of the PATH, which may be too old to read the router's own sources.
+  if (!process.features.typescript)
+    return await runChild(OWN_NODE, [fileURLToPath(import.meta.url), ...given])
   const { deploy } = await import('./lib-node/deploy/deploy.mjs')
   const { WRANGLER_COMMAND, wranglerIn } = await import('./lib-node/deploy/wrangler-run.mjs')
   // Whoever interrupts is told what is done and what is not.

@@ -94,8 +94,9 @@ export class Session extends RouterSession {
       for (let n = 0; n < count; n++) {
         const seq = ++counters.message
         sql.exec(
-          `INSERT INTO messages (seq, id, run_id, role, provider, model, content, interrupted, created_at, rev)
-           VALUES (?, ?, 'filled', ?, ?, ?, ?, 0, 0, 0)`,
+          `INSERT INTO messages (seq, id, run_id, role, provider, model, content, interrupted, local_only,
+             created_at, rev)
+           VALUES (?, ?, 'filled', ?, ?, ?, ?, 0, 0, 0, 0)`,
           seq,
           crypto.randomUUID(),
           n % 2 === 0 ? 'user' : 'assistant',

@@ -134,7 +134,7 @@ export const INTENDED_DIFFERENCES: readonly IntendedDifference[] = [
   },
   {
     what: 'property added',
-    at: ['*.cache_write_tokens', 'CostPayload.*_tokens', 'Payload(type=cost).*_tokens'],
+    at: ['*.cache_write_tokens', '*.unknown_count', 'CostPayload.*_tokens', 'Payload(type=cost).*_tokens'],
     reason: 'cache reads and writes and reasoning are told apart wherever tokens are (U43)',
   },
   {

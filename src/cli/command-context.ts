@@ -2,11 +2,12 @@ import type { Command } from 'commander'
 import type { SwitchyardClient } from '../client/client.ts'
 import type { ClientFailure } from '../client/failure.ts'
 import type { ProviderKeys } from '../client/provider-header.ts'
+import { parseSessionId } from '../protocol/execution/ids.ts'
 import type { Result } from '../protocol/result.ts'
 import { EXIT, exitCodeOf } from './exit-code.ts'
 import { failureText } from './failure-text.ts'
 import { type CliIo, makeCliIo } from './io.ts'
-import { signedInClient } from './sign-in.ts'
+import { type SignInFailure, signedInClient } from './sign-in.ts'
 
 /** Where `npm start` and `npm run dev` serve. */
 export const DEFAULT_URL = 'http://127.0.0.1:8787'
@@ -54,8 +55,22 @@ export async function requireClient(
 ): Promise<SwitchyardClient> {
   const client = await signedInClient({ url, io, providerKeys })
   if (client.ok) return client.value
-  const usage = client.error.kind === 'storage' || client.error.kind === 'refused'
-  throw new CommandStop(usage ? EXIT.failed : EXIT.unreachable, client.error.message)
+  throw stopForSignIn(client.error)
+}
+
+/** The end of a command that could not sign in. */
+export function stopForSignIn({ kind, message }: SignInFailure): CommandStop {
+  return new CommandStop(kind === 'storage' || kind === 'refused' ? EXIT.failed : EXIT.unreachable, message)
+}
+
+/** Where the ids of something are listed. */
+const LISTED_BY = { session: 'switchyard sessions list', key: 'switchyard apikey list' } as const
+
+/** An id as it was typed, or the end of the command when it can be none, before anything is asked (EC 1). */
+export function requireId(text: string, what: keyof typeof LISTED_BY): string {
+  const id = parseSessionId(text)
+  if (id !== null) return id
+  throw new CommandStop(EXIT.usage, `"${text}" is no id of a ${what}; \`${LISTED_BY[what]}\` shows them`)
 }
 
 /** Asks before something that cannot be undone; without a terminal only `--yes` will do. */

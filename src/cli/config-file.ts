@@ -13,6 +13,7 @@ import {
 } from '../protocol/execution/policy.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { configFolder } from './credentials.ts'
+import { PROVIDER_NAMES } from './model-reference.ts'
 import { type KeyPath, lineOf } from './toml-position.ts'
 
 /** One thing that is wrong with a configuration file. */
@@ -118,9 +119,33 @@ function issueFindings(file: string, source: string, issue: z.core.$ZodIssue): F
 
 function explain(issue: z.core.$ZodIssue): string {
   if (issue.code === 'invalid_format' && MODEL_KEYS.has(String(modelKey(issue.path))))
-    return 'not a model reference; write provider/model, where the provider is anthropic, openai, gemini, ollama or openai-compat:<name>'
+    return `not a model reference; write provider/model, where the providers are ${PROVIDER_NAMES}`
   if (issue.path.at(-1) === 'cost_limit') return 'write the amount as text, such as "0.50"'
-  return issue.message
+  switch (issue.code) {
+    case 'invalid_type':
+      return `must be ${TOML_TYPES[issue.expected] ?? issue.expected}`
+    case 'invalid_value':
+      return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`
+    case 'too_small':
+      return issue.minimum === 1 && issue.origin !== 'number'
+        ? 'must not be empty'
+        : `must be at least ${issue.minimum}`
+    case 'too_big':
+      return `must be at most ${issue.maximum}`
+    default:
+      return issue.message
+  }
+}
+
+/** What a TOML file calls the types of the schema. */
+const TOML_TYPES: Readonly<Record<string, string>> = {
+  string: 'a text in quotes',
+  boolean: 'true or false',
+  number: 'a number',
+  int: 'a whole number',
+  array: 'a list',
+  object: 'a table',
+  record: 'a table',
 }
 
 const MODEL_KEYS: ReadonlySet<string> = new Set(['model', 'fallbacks'])

@@ -44,7 +44,8 @@ mode = "ask"
 blocked_paths = []
 
 [tools.permissions]
-# allow, ask or deny
+# allow, ask or deny, by the name of the tool: read_file, read_lines, list_files, search_files, show_changes,
+# write_file, edit_file, shell. What only reads is allowed unless it is named here, the others are asked for.
 read_file = "allow"
 write_file = "ask"
 edit_file = "ask"

@@ -14,6 +14,7 @@ import {
   renderFindings,
 } from './config-file.ts'
 import { mergeLayers, type RuleOrigin, stricter } from './config-merge.ts'
+import { notAModel } from './model-reference.ts'
 
 /** Why there is no policy. `message` is complete: one line per finding, or what to set. */
 export type ConfigFailure = {
@@ -137,10 +138,6 @@ export function policyOf(
   return findings.length > 0 ? invalid(findings) : ok(policy)
 }
 
-/** What a wrong model reference is answered with. */
-export const notAModel = (reference: string): string =>
-  `"${reference}" is not a model reference; write provider/model, such as ollama/qwen3:8b or openai-compat:lab/large`
-
 const NO_DEFAULT_ROUTE = [
   'no model is set: name one with --model provider/model, or set a default route in the configuration:',
   '',
@@ -152,7 +149,7 @@ const NO_DEFAULT_ROUTE = [
 
 /** A default stands only where neither the tool nor its group is set; of several settings the strictest holds. */
 function permissionsOf(set: Readonly<Record<string, PermissionMode>>): Record<string, PermissionMode> {
-  const permissions: Record<string, PermissionMode> = { ...set }
+  const permissions: Record<string, PermissionMode> = { ...DEFAULT_PERMISSIONS, ...set }
   for (const [tool, fallback] of Object.entries(DEFAULT_PERMISSIONS)) {
     const group = GROUPS[tool]
     const given = [tool, group]

@@ -126,22 +126,32 @@ export function fillTemplate(
 ): Result<FilledPrompt, string> {
   const { name, body, command, problem } = template
   if (problem !== undefined) return err(`the prompt template "${name}" cannot be used: ${problem}`)
-  return ok({ prompt: fill(body, words), ...(command === undefined ? {} : { command }), template })
+  const filled = fill(body, words)
+  if (!filled.ok) return err(`the prompt template "${name}" ${filled.error}`)
+  return ok({ prompt: filled.value, ...(command === undefined ? {} : { command }), template })
 }
 
 /**
- * `$1` to `$9` are single words, missing ones empty; `$ARGUMENTS` is all of them; a backslash before keeps either as it
+ * `$1` to `$9` are single words, none of which may be missing; `$ARGUMENTS` is all of them; a backslash before keeps either as it
  * is written. A body that names no place for words has them behind it. What the words bring is not looked at again.
  */
-function fill(body: string, words: readonly string[]): string {
+function fill(body: string, words: readonly string[]): Result<string, string> {
   let placed = false
+  const missing = new Set<string>()
   const filled = body.replace(
     /(\\?)\$(ARGUMENTS\b|[1-9](?!\d))/g,
     (whole, backslash: string, place: string) => {
       if (backslash !== '') return whole.slice(1)
       placed = true
-      return place === 'ARGUMENTS' ? words.join(' ') : (words[Number(place) - 1] ?? '')
+      if (place === 'ARGUMENTS') return words.join(' ')
+      const word = words[Number(place) - 1]
+      if (word === undefined) missing.add(`$${place}`)
+      return word ?? ''
     },
   )
-  return placed || words.length === 0 ? filled : `${filled.trimEnd()}\n\n${words.join(' ')}`
+  if (missing.size > 0) {
+    const given = words.length === 0 ? 'none was given' : `given: ${words.length}`
+    return err(`lacks a word for ${[...missing].sort().join(', ')} (${given})`)
+  }
+  return ok(placed || words.length === 0 ? filled : `${filled.trimEnd()}\n\n${words.join(' ')}`)
 }

@@ -1,8 +1,8 @@
 import type { ProviderKeys } from '../client/provider-header.ts'
-import { splitModelReference } from '../protocol/execution/ids.ts'
+import { type Provider, splitModelReference } from '../protocol/execution/ids.ts'
 import type { ExecutePolicy } from '../protocol/execution/policy.ts'
 
-/** The names under which other programs know these keys. */
+/** The names under which other programs know these keys. Ollama's has none that they agree on. */
 const COMMON_NAMES: Readonly<Record<string, string>> = {
   anthropic: 'ANTHROPIC_API_KEY',
   openai: 'OPENAI_API_KEY',
@@ -27,13 +27,25 @@ export function providerKeysFor(
   const keys: Record<string, string> = {}
   for (const reference of references) {
     const { provider } = splitModelReference(reference)
-    const name = provider
-      .replace(/^openai-compat:/, '')
-      .toUpperCase()
-      .replaceAll('-', '_')
-    const common = COMMON_NAMES[provider]
-    const key = env[`SWITCHYARD_PROVIDER_${name}_API_KEY`] || (common === undefined ? undefined : env[common])
-    if (key) keys[provider] = key
+    const key = providerKey(provider, env)
+    if (key !== undefined) keys[provider] = key
   }
   return keys
+}
+
+/** The variables that may hold the key of a provider; the first that is set counts. */
+export function keyVariables(provider: Provider): string[] {
+  const name = provider
+    .replace(/^openai-compat:/, '')
+    .toUpperCase()
+    .replaceAll('-', '_')
+  const common = COMMON_NAMES[provider]
+  return [`SWITCHYARD_PROVIDER_${name}_API_KEY`, ...(common === undefined ? [] : [common])]
+}
+
+/** The key of a provider in the environment. */
+export function providerKey(provider: Provider, env: NodeJS.ProcessEnv = process.env): string | undefined {
+  return keyVariables(provider)
+    .map((name) => env[name])
+    .find((key) => key !== undefined && key !== '')
 }

@@ -19,17 +19,25 @@ export function endingLine({ ending }: CompletedTurn): string | undefined {
   return undefined
 }
 
-/** `in 812 · out 44 tokens · $0.003096`. What is not known is said to be unknown, never zero (U43). */
+/**
+ * `in 812 · out 44 tokens · $0.003096`. What is not known is said to be unknown, never zero (U43). A router leaves
+ * counters out that are zero (EC 20.1), and prices nothing whose counters it does not know: beside a cost, a counter
+ * that is absent is zero, unless calls are counted of which nothing is known.
+ */
 export function usageLine(usage: Usage): string {
-  const count = (tokens: number | undefined) => (tokens === undefined ? '?' : String(tokens))
+  const cost = costOf(usage)
+  const absent = cost === undefined || usage.unknown_count ? '?' : '0'
+  const count = (tokens: number | undefined) => (tokens === undefined ? absent : String(tokens))
   const parts = [`in ${count(usage.input_tokens)}`, `out ${count(usage.output_tokens)} tokens`]
   if (usage.cached_tokens !== undefined) parts.push(`cached ${usage.cached_tokens}`)
   if (usage.cache_write_tokens !== undefined) parts.push(`cache written ${usage.cache_write_tokens}`)
   if (usage.reasoning_tokens !== undefined) parts.push(`reasoning ${usage.reasoning_tokens}`)
-  const cost = usage.actual_cost ?? usage.estimated_cost
   parts.push(cost === undefined ? 'cost unknown' : money(cost, usage.currency ?? 'USD'))
   return parts.join(' · ')
 }
+
+/** What it cost, or was estimated to; undefined when a price or a counter is unknown. */
+export const costOf = (usage: Usage): string | undefined => usage.actual_cost ?? usage.estimated_cost
 
 const money = (amount: string, currency: string): string =>
   currency === 'USD' ? `$${amount}` : `${amount} ${currency}`

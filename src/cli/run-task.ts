@@ -12,9 +12,11 @@ import { type ApproveMode, makeApprover } from './approver.ts'
 import { EXIT, exitCodeOf, exitCodeOfRun } from './exit-code.ts'
 import { failureText } from './failure-text.ts'
 import type { CliIo } from './io.ts'
-import { loadConfig, notAModel } from './policy.ts'
+import { notAModel } from './model-reference.ts'
+import { loadConfig } from './policy.ts'
 import { oneLine, printable } from './printable.ts'
 import { providerKeysFor } from './provider-keys.ts'
+import { type RunFacts, runRemedy } from './run-remedy.ts'
 import { buildRunRequest } from './run-request.ts'
 import { usageLine } from './run-summary.ts'
 import { JsonView, type RunView, TextView } from './run-view.ts'
@@ -86,6 +88,7 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
   let outcome: RunOutcome = { status: 'idle', stopped: true }
   let toolCalls = 0
   let turns = 0
+  let declined: RunFacts['declined']
   const run = driveRun({
     client,
     sessionId,
@@ -98,12 +101,14 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
   for await (const event of run) {
     if (event.type === 'tool_finished') toolCalls++
     if (event.type === 'turn_end') turns++
+    if (event.type === 'gate_decided' && event.decision.decision === 'rejected')
+      declined = event.approval.kind
     if (event.type === 'run_ended') outcome = event.outcome
     view.show(event)
   }
   const exitCode = exitCodeOfRun(outcome)
   if (options.json) reportJson(io, { sessionId, outcome, toolCalls, exitCode })
-  else await reportText(options, { sessionId, outcome, turns, view })
+  else await reportText(options, { sessionId, outcome, turns, view, declined })
   return { sessionId, status: outcome.status, toolCalls, exitCode }
 }
 
@@ -185,13 +190,18 @@ function reportJson(io: CliIo, ended: Ended & { toolCalls: number; exitCode: num
   io.out(`${JSON.stringify(line)}\n`)
 }
 
+type Shown = { turns: number; view: RunView; declined: RunFacts['declined'] }
+
 async function reportText(
   options: RunTaskOptions,
-  { sessionId, outcome, turns, view }: Ended & { turns: number; view: RunView },
+  { sessionId, outcome, turns, view, declined }: Ended & Shown,
 ): Promise<void> {
   const { io, client } = options
-  if (outcome.status === 'error')
-    io.err(`${io.paint.red('error')}: ${printable(failureText(outcome.failure))}\n`)
+  if (outcome.status === 'error') {
+    const { failure } = outcome
+    const remedy = runRemedy(failure, { declined, approve: options.approve, isTty: io.isTty })
+    io.err(`${io.paint.red('error')}: ${printable(failureText(failure, remedy))}\n`)
+  }
   if (outcome.status === 'idle')
     view.note(
       outcome.stopped ? 'stopped' : 'the run ended without an answer (declined, or stopped elsewhere)',

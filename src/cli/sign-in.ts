@@ -13,6 +13,9 @@ export type SignInFailure = {
 
 export type SignInOptions = { url: string; io: CliIo; providerKeys: ProviderKeys }
 
+/** Where a key comes from; it decides what can be done when the router does not take it. */
+export type KeySource = 'stored' | 'environment' | 'typed'
+
 /** A cached token that ends within this time is not worth starting a run with. */
 const TOKEN_MARGIN_MS = 5 * 60_000
 
@@ -29,6 +32,7 @@ export async function signedInClient(
   if (!stored.ok) return err({ kind: 'storage', message: stored.error.message })
   const fromEnv = process.env.SWITCHYARD_API_KEY || undefined
   const apiKey = fromEnv ?? stored.value?.api_key
+  const source: KeySource = fromEnv === undefined ? 'stored' : 'environment'
   if (apiKey === undefined) {
     const message = `not signed in to ${url}: run \`switchyard login --url ${url}\`, or set SWITCHYARD_API_KEY`
     return err({ kind: 'not_signed_in', message })
@@ -51,10 +55,10 @@ export async function signedInClient(
     const me = await client.me()
     if (me.ok) return ok(client)
     // Revoked, or of a router whose data was reset: the key may still be good.
-    if (me.error.kind !== 'http' || me.error.status !== 401) return err(signInFailure(me.error, url))
+    if (me.error.kind !== 'http' || me.error.status !== 401) return err(signInFailure(me.error, url, source))
   }
   const signedIn = await client.signIn(apiKey)
-  if (!signedIn.ok) return err(signInFailure(signedIn.error, url))
+  if (!signedIn.ok) return err(signInFailure(signedIn.error, url, source))
   rememberToken(options, account, signedIn.value)
   return ok(client)
 }
@@ -79,7 +83,7 @@ function rememberToken(
 }
 
 /** Sorts a failed sign-in into what the user can do about it. */
-export function signInFailure(failure: ClientFailure, url: string): SignInFailure {
+export function signInFailure(failure: ClientFailure, url: string, source: KeySource): SignInFailure {
   switch (failure.kind) {
     case 'network':
     case 'aborted':
@@ -91,7 +95,7 @@ export function signInFailure(failure: ClientFailure, url: string): SignInFailur
       return failure.status === 401
         ? {
             kind: 'not_signed_in',
-            message: `${url} does not accept the API key (${failure.code}): run \`switchyard login --url ${url}\``,
+            message: refusedKey(failure.code, url, source),
           }
         : { kind: 'refused', message: `${url} refused: ${failure.message} (${failure.code})` }
     default:
@@ -99,5 +103,16 @@ export function signInFailure(failure: ClientFailure, url: string): SignInFailur
         kind: 'not_reachable',
         message: `${url} does not answer like a Switchyard router (${codeOf(failure)}: ${failure.message})`,
       }
+  }
+}
+
+function refusedKey(code: string, url: string, source: KeySource): string {
+  switch (source) {
+    case 'stored':
+      return `${url} does not know the stored API key any more (${code}): run \`switchyard login --url ${url}\``
+    case 'environment':
+      return `${url} does not accept the key in SWITCHYARD_API_KEY (${code}): correct it, or unset it to use the stored one`
+    case 'typed':
+      return `${url} does not accept this API key (${code})`
   }
 }

@@ -116,13 +116,17 @@ const list = (heading: string, items: { content: string }[]): string[] =>
     : // A second line of an item must not look like an item, or a part, of its own.
       [`${heading}\n${items.map(({ content }) => `- ${content.replaceAll('\n', '\n  ')}`).join('\n')}`]
 
-function withContext(text: string, blocks: string[]): string {
+/** Stands for words that the user did not write: providers refuse a message without any. */
+const NO_TEXT = '(The user sent no text.)'
+
+function withContext(given: string, blocks: string[]): string {
+  const text = given.trim() === '' ? NO_TEXT : given
   if (blocks.length === 0) return text
   return ['Context of the request:', ...blocks, `Request:\n${text}`].join('\n\n')
 }
 
 const said = ({ text }: TranscriptMessage): PromptMessage[] =>
-  text === '' ? [] : [{ role: 'assistant', text, toolCalls: [] }]
+  text.trim() === '' ? [] : [{ role: 'assistant', text, toolCalls: [] }]
 
 /** The round of a model that had tools, for one that has none: it reads what was called and what came of it. */
 function toldRound(message: TranscriptMessage): PromptMessage[] {
@@ -131,7 +135,7 @@ function toldRound(message: TranscriptMessage): PromptMessage[] {
   const results = message.calls.map(
     (call) => `${call.name} ${call.isError ? 'failed' : 'gave'}:\n${call.result ?? NO_RESULT}`,
   )
-  const text = [...(message.text === '' ? [] : [message.text]), ...called].join('\n\n')
+  const text = [...(message.text.trim() === '' ? [] : [message.text]), ...called].join('\n\n')
   return [
     { role: 'assistant', text, toolCalls: [] },
     { role: 'user', text: results.join('\n\n') },
@@ -147,7 +151,7 @@ function round(message: TranscriptMessage, provider: Provider): PromptMessage[] 
   return [
     {
       role: 'assistant',
-      text: message.text,
+      text: message.text.trim() === '' ? '' : message.text,
       toolCalls: message.calls.map((call) => ({
         callId: idOf(call),
         name: call.name,

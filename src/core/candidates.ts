@@ -4,9 +4,10 @@ import { readImage } from './image.ts'
 import { recall } from './memory.ts'
 import { normalisePath } from './paths.ts'
 import type { PrivacyGuard } from './privacy.ts'
+import { estimateTokensOf } from './tokens.ts'
 import { firstLine } from './tools.ts'
-import { mentionedPaths, type TranscriptMessage } from './transcript.ts'
-import type { TurnView } from './turn-view.ts'
+import { mentionedPaths, type TranscriptCall, type TranscriptMessage } from './transcript.ts'
+import { pastCallsOf, type TurnView } from './turn-view.ts'
 
 /** Tests of a path as the client sent it. */
 export type PathTests = {
@@ -15,12 +16,12 @@ export type PathTests = {
   inFocus(path: string): boolean
 }
 
-/** The text of a message with its calls and results: what it costs in a prompt. */
-export function messageCost({ text, calls }: TranscriptMessage): string {
-  return [
+/** What a message costs in a prompt: its text, and a line for each of its calls with the result. */
+export function messageTokens({ text, calls }: TranscriptMessage): number {
+  return estimateTokensOf([
     text,
-    ...calls.map((call) => `${call.name}${JSON.stringify(call.arguments)}${call.result ?? ''}`),
-  ].join('\n')
+    ...calls.flatMap((call) => ['\n', call.name, JSON.stringify(call.arguments), call.result ?? '']),
+  ])
 }
 
 /**
@@ -28,15 +29,15 @@ export function messageCost({ text, calls }: TranscriptMessage): string {
  * which the model is about to answer); the older rounds may be dropped. A call and its result stay together.
  */
 export function runUnits({ transcript, runId }: TurnView): {
-  fixed: { message: TranscriptMessage; content: string }[]
+  fixed: { message: TranscriptMessage; tokens: number }[]
   droppable: TranscriptMessage[]
 } {
   const current = transcript.filter((message) => message.runId === runId)
   const newest = current.at(-1)
-  const fixed: { message: TranscriptMessage; content: string }[] = []
+  const fixed: { message: TranscriptMessage; tokens: number }[] = []
   const droppable: TranscriptMessage[] = []
   for (const message of current) {
-    if (message.role === 'user' || message === newest) fixed.push({ message, content: messageCost(message) })
+    if (message.role === 'user' || message === newest) fixed.push({ message, tokens: messageTokens(message) })
     else droppable.push(message)
   }
   return { fixed, droppable }
@@ -143,15 +144,20 @@ function showsConstrained(diff: string, guard: PrivacyGuard): boolean {
 function historyCandidates(view: TurnView, guard: PrivacyGuard): Candidate[] {
   const { droppable } = runUnits(view)
   const messages = [...view.transcript.filter(({ runId }) => runId !== view.runId), ...droppable]
+  const touches = (calls: readonly TranscriptCall[]) =>
+    calls.flatMap(mentionedPaths).some((path) => guard.touchesConstrained(path))
   const touched = new Set<string>()
+  const first = view.transcript[0]?.runId
+  if (first !== undefined && touches(pastCallsOf(view, first))) touched.add(first)
   return messages.map((message, index) => {
-    const paths = message.calls.flatMap(mentionedPaths)
-    if (paths.some((path) => guard.touchesConstrained(path))) touched.add(message.runId)
+    if (touches(message.calls)) touched.add(message.runId)
     return makeCandidate({
       key: `message:${message.seq}`,
       kind: 'message',
       label: `${message.role} message`,
-      content: messageCost(message),
+      // The text alone, which is shared: a message goes into the prompt as it stands in the transcript.
+      content: message.text,
+      tokens: messageTokens(message),
       required: false,
       constrained: message.role === 'assistant' && (message.localOnly === true || touched.has(message.runId)),
       score:

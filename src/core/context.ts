@@ -37,8 +37,10 @@ const RECENCY_SPAN = 499
 export const recency = (index: number, count: number): number =>
   count <= 1 ? 0 : Math.floor((index * RECENCY_SPAN) / (count - 1))
 
-export function makeCandidate(fields: Omit<Candidate, 'tokens'>): Candidate {
-  return { ...fields, tokens: fields.kind === 'image' ? IMAGE_TOKENS : estimateTokens(fields.content) }
+/** `tokens`: where the content alone does not tell them. */
+export function makeCandidate(fields: Omit<Candidate, 'tokens'> & { tokens?: number }): Candidate {
+  const { tokens = fields.kind === 'image' ? IMAGE_TOKENS : estimateTokens(fields.content) } = fields
+  return { ...fields, tokens }
 }
 
 /** Collapses doubles: same path, or without a path same content. The required or higher-scored copy stays, in the first one's place (EC 10.1). */

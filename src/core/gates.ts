@@ -1,27 +1,17 @@
 import type { ModelDescriptor } from '../protocol/execution/models.ts'
 import { compareMoney, priceCall } from './cost.ts'
-import { IMAGE_TOKENS } from './image.ts'
 import type { PreparedCall, TurnPlan } from './resolve.ts'
 import type { Gate } from './run/inputs.ts'
 import type { RunState } from './run/state.ts'
-import { estimateTokens } from './tokens.ts'
 
 /** The answer that a cost estimate allows for where a model states no limit (EC 20.3). */
 const ASSUMED_OUTPUT_TOKENS = 4096
 
-/** A picture is counted as one, not by the length of its text form. */
-function requestTokens({ messages }: PreparedCall['request']): number {
-  const pictures = messages.flatMap((message) => (message.role === 'user' ? (message.images ?? []) : []))
-  const text = JSON.stringify(messages, (key, value: unknown) => (key === 'base64' ? '' : value))
-  return estimateTokens(text) + pictures.length * IMAGE_TOKENS
-}
-
 /** What a call may cost, in money; null when the model's rates are unknown (EC 20.3). */
 export function estimateCost(
   model: ModelDescriptor,
-  { request }: PreparedCall,
+  { inputTokens }: PreparedCall,
 ): { min: string; max: string } | null {
-  const inputTokens = requestTokens(request)
   const min = priceCall(model, { inputTokens, outputTokens: 0 })
   const max = priceCall(model, {
     inputTokens,

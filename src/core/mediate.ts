@@ -1,7 +1,7 @@
 import type { ToolApproval } from '../protocol/execution/turn.ts'
 import { answerMemoryCalls, type MemoryFact, type MemoryOp } from './memory.ts'
 import { callMode, type PermissionMap } from './permissions.ts'
-import type { TurnTool } from './tools.ts'
+import { isOwnTool, type TurnTool } from './tools.ts'
 
 /** A call as the model made it. */
 export type ModelCall = {
@@ -51,6 +51,8 @@ export function mediate(
     if (call.malformedArguments !== undefined) return refuse('The arguments are not a JSON object.')
     const missing = missingArguments(tool, call.arguments)
     if (missing.length > 0) return refuse(`Missing arguments: ${missing.join(', ')}.`)
+    const wrong = wrongTypes(tool, call.arguments)
+    if (wrong.length > 0) return refuse(`These arguments must be strings: ${wrong.join(', ')}.`)
     const mode = callMode(permissions, call.name, call.arguments, tool.mode)
     if (mode === 'deny') return refuse('The policy denies this call.')
     if (tool.executor === 'skill') {
@@ -62,6 +64,13 @@ export function mediate(
     }
     return { call, to: 'client', requiresApproval: mode, recordsDiff: tool.changesFiles }
   })
+}
+
+/** The router's own tools take strings and nothing else (EC 12.1); what a client declared, its client checks. */
+function wrongTypes({ name, parameters }: TurnTool, args: Record<string, unknown>): string[] {
+  if (!isOwnTool(name)) return []
+  const known = Object.keys(Object(parameters.properties))
+  return known.filter((key) => Object.hasOwn(args, key) && typeof args[key] !== 'string')
 }
 
 function missingArguments(tool: TurnTool, args: Record<string, unknown>): string[] {

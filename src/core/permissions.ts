@@ -65,7 +65,7 @@ export function toolMode(
   return stricter(set, declared) ?? fallback
 }
 
-/** The mode of one call: as for the tool, and for a shell command whose first word is `git` also the `git` key. */
+/** The mode of one call: as for the tool, and for a shell command that runs `git` also the `git` key. */
 export function callMode(
   permissions: PermissionMap,
   name: string,
@@ -73,9 +73,19 @@ export function callMode(
   mode: PermissionMode,
 ): PermissionMode {
   if (name !== 'shell' || typeof args.command !== 'string') return mode
-  if (args.command.trim().split(/\s+/)[0] !== 'git') return mode
+  if (!runsGit(args.command)) return mode
   return stricter(mode, own(permissions, 'git')) ?? mode
 }
+
+/** Git begins the line, or what follows an operator of the shell; under a path and behind variables as well. */
+const runsGit = (command: string): boolean =>
+  command.split(/[;&|\n(){}`]/).some((part) => {
+    const word = part
+      .trim()
+      .split(/\s+/)
+      .find((one) => !/^\w+=/.test(one))
+    return word !== undefined && /(^|\/)git$/.test(word)
+  })
 
 /** A tool may be called `constructor`: only own keys count. */
 const own = (permissions: PermissionMap, key: string): PermissionMode | undefined =>

@@ -20,7 +20,7 @@ import { type Demands, promptBudget } from './select.ts'
 import { estimateTokens } from './tokens.ts'
 import { type TurnTool, toolsFor, turnTools } from './tools.ts'
 import { callPaths, mentionedPaths, type TranscriptCall, type TranscriptMessage } from './transcript.ts'
-import type { TurnView } from './turn-view.ts'
+import { pastCallsOf, type TurnView } from './turn-view.ts'
 
 /** A turn that is decided up to the question which of its models are usable. */
 export type TurnPlan = {
@@ -28,19 +28,34 @@ export type TurnPlan = {
   classification: Classification
   route: RoutePlan
   permissions: PermissionMap
+  /** Why the rule's own permissions do not count: it tries to loosen one. Only where that is not refused. */
+  loosenedBy: string | null
   tools: TurnTool[]
   candidates: Candidate[]
   demands: Demands
 }
 
 /** A planned turn made ready for one model of its route. */
-export type PreparedCall = { request: ModelRequest; verdicts: Verdict[]; outcome: ContextOutcome }
+export type PreparedCall = {
+  request: ModelRequest
+  verdicts: Verdict[]
+  outcome: ContextOutcome
+  /** What goes in by the estimate: the included candidates and what was said in the run (EC 20.3). */
+  inputTokens: number
+}
 
-/** Steps 1 to 3 of a turn: classify, match the policy, gather context, derive what the model must be able to do. */
-export function planTurn(view: TurnView): Result<TurnPlan, Failure> {
+/**
+ * Steps 1 to 3 of a turn: classify, match the policy, gather context, derive what the model must be able to do.
+ * @param options.looseRules a rule that tries to loosen a permission: `refuse` the turn (EC 12.3), or `ignore` what it
+ *   says of permissions, as a preview does (EC 2.13)
+ */
+export function planTurn(
+  view: TurnView,
+  { looseRules = 'refuse' }: { looseRules?: 'refuse' | 'ignore' } = {},
+): Result<TurnPlan, Failure> {
   const { policy, workspace, input, attachments, local_preferences } = view.runInput
   const current = view.transcript.filter(({ runId }) => runId === view.runId)
-  const calls = current.flatMap((message) => message.calls)
+  const calls = [...pastCallsOf(view, view.runId), ...current.flatMap((message) => message.calls)]
   const classification = classify({
     text: current.findLast(({ role }) => role === 'user')?.text ?? input.text,
     command: view.firstTurn ? (input.command ?? null) : null,
@@ -67,14 +82,15 @@ export function planTurn(view: TurnView): Result<TurnPlan, Failure> {
     routing: policy.routing,
   })
   if (!route.ok) return route
-  const permissions = narrowPermissions(
+  const narrowed = narrowPermissions(
     policy.tools.permissions,
     route.value.rule?.required_permissions ?? undefined,
   )
-  if (!permissions.ok) return permissions
+  if (!narrowed.ok && looseRules === 'refuse') return narrowed
+  const permissions = narrowed.ok ? narrowed.value : policy.tools.permissions
   const tools = turnTools({
     attachments,
-    permissions: permissions.value,
+    permissions,
     planning: view.planning,
     noNetwork: local_preferences.no_network,
   })
@@ -117,7 +133,8 @@ export function planTurn(view: TurnView): Result<TurnPlan, Failure> {
     view,
     classification,
     route: route.value,
-    permissions: permissions.value,
+    permissions,
+    loosenedBy: narrowed.ok ? null : narrowed.error.message,
     tools: tools.value,
     candidates,
     demands,
@@ -141,6 +158,9 @@ export function prepareCall(turn: TurnPlan, model: ModelDescriptor): PreparedCal
       effort: turn.route.effort,
     },
     verdicts,
+    inputTokens:
+      saidTokens(turn.view) +
+      verdicts.reduce((sum, { candidate, included }) => sum + (included ? candidate.tokens : 0), 0),
     outcome: contextOutcome(verdicts, turn.view.olderMessages, recall(turn.view.memories).older),
   }
 }
@@ -159,15 +179,18 @@ export const remembersPrivately = (turn: TurnPlan, call: PreparedCall): boolean 
 
 /** What every prompt of the turn holds whatever is dropped: instruction, tools, the user's words of this run. */
 function fixedTokens(view: TurnView, tools: readonly TurnTool[]): number {
-  const { fixed } = runUnits(view)
   return (
     estimateTokens(BASE_INSTRUCTION) +
     tools.reduce((sum, { name, description, parameters }) => {
       return sum + estimateTokens(name + description + JSON.stringify(parameters))
     }, 0) +
-    fixed.reduce((sum, { content }) => sum + estimateTokens(content), 0)
+    saidTokens(view)
   )
 }
+
+/** The user's words of this run, and the round of calls that is about to be answered. */
+const saidTokens = (view: TurnView): number =>
+  runUnits(view).fixed.reduce((sum, { tokens }) => sum + tokens, 0)
 
 /** What is present, of the workspace (EC 7) and of the run's state (D11). */
 function contextKinds(

@@ -144,13 +144,15 @@ function refusal(
   }
   if (demands.localBecause !== null) {
     const remote = obstacles.some(({ obstacle }) => obstacle === 'remote')
-    if (demands.overrideUsed && remote) {
+    // Content that is bound is the contract's reason for 403 (EC 3); a disclosure that was declined is none (EC 13).
+    const bound = demands.localBecause !== 'remote_denied'
+    if (demands.overrideUsed && remote && bound) {
       return failure('override_not_allowed', `an explicit remote model may not see this turn: ${tried}`, {
         ...details,
         reason: demands.localBecause,
       })
     }
-    if (!demands.overrideUsed) {
+    if (!demands.overrideUsed || (remote && !bound)) {
       return failure('no_route', `this turn is bound to local models and none is usable: ${tried}`, {
         ...details,
         reason: 'no_local_model',

@@ -64,6 +64,10 @@ const CONTRACT_TOOLS: Readonly<Record<string, ContractTool>> = {
   },
 }
 
+/** A tool whose arguments the router knows: one of the contract's, or memory. */
+export const isOwnTool = (name: string): boolean =>
+  Object.hasOwn(CONTRACT_TOOLS, name) || RESERVED_NAMES.has(name)
+
 /** Names that a declaration may not take beside those of the contract and of the skills (D08). */
 const RESERVED_NAMES: ReadonlySet<string> = new Set([MEMORY_TOOL_NAME])
 

@@ -42,6 +42,12 @@ export function callPaths({ arguments: args }: Pick<TranscriptCall, 'arguments'>
     .filter((value): value is string => typeof value === 'string' && value.length <= MAX_PATH_CHARS)
 }
 
+/** The arguments of a call as they are kept, without the long texts that `callPaths` and `mentionedPaths` pass over. */
+export const parsePathArguments = (json: string): Record<string, unknown> =>
+  JSON.parse(json, (name, value: unknown) =>
+    typeof value === 'string' && value.length > MAX_PATH_CHARS && name !== 'command' ? undefined : value,
+  )
+
 /**
  * Everything in a call that may name a path, for privacy alone: the paths at any depth of its arguments, and each word of
  * a command line. What a command reads without naming it cannot be known.

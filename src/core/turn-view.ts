@@ -1,6 +1,6 @@
 import type { ExecuteRequest } from '../protocol/execution/execute.ts'
 import type { MemoryFact } from './memory.ts'
-import type { TranscriptMessage } from './transcript.ts'
+import type { TranscriptCall, TranscriptMessage } from './transcript.ts'
 
 /** What `execute` brought; later turns of the run are resolved from it again (EC 5.1). */
 export type RunInput = ExecuteRequest
@@ -15,10 +15,21 @@ export type TurnView = {
   planApproved: boolean
   /** The user declined to disclose anything to a remote model in this run. */
   remoteDeclined: boolean
-  /** Oldest first; the messages of the current run are the last ones. */
+  /** Oldest first; the messages of the current run are the last ones, and what the user said in it is among them. */
   transcript: readonly TranscriptMessage[]
-  /** Messages that are not in `transcript` because there are too many. */
+  /** Messages that are not in `transcript` because there are too many, or too long ones (D28). */
   olderMessages: number
+  /**
+   * The run that the transcript begins with may have begun before: the calls that it made in messages that are left out,
+   * oldest first. Their paths count as those of its other calls do (D11, EC 9); an empty result stands for what they gave.
+   */
+  pastCalls?: readonly TranscriptCall[]
   /** All that is remembered, in any order; `recall` picks what may be shown (EC 16). */
   memories: readonly MemoryFact[]
 }
+
+/** What is known of the calls of a run that are not in the transcript. */
+export const pastCallsOf = (
+  { transcript, pastCalls = [] }: TurnView,
+  runId: string,
+): readonly TranscriptCall[] => (transcript[0]?.runId === runId ? pastCalls : [])

@@ -12,7 +12,13 @@ type Sum = {
   cacheWriteTokens?: number
   reasoningTokens?: number
   cost?: string
+  /** Calls that used something, and nobody knows how much. */
+  unknown: number
+  /** Calls that were answered and have no known price. */
+  unpriced: number
 }
+
+const NOTHING: Sum = { unknown: 0, unpriced: 0 }
 
 const COUNTERS = [
   'inputTokens',
@@ -22,8 +28,11 @@ const COUNTERS = [
   'reasoningTokens',
 ] as const
 
-function addCall(sum: Sum, { usage, cost }: CallRecord): Sum {
+function addCall(sum: Sum, { status, usage, cost }: CallRecord): Sum {
   const next: Sum = { ...sum }
+  // A call that failed used nothing as a rule, and what it did use it told.
+  if (status !== 'failed' && (usage === null || Object.keys(usage).length === 0)) next.unknown++
+  if (status === 'answered' && cost === undefined) next.unpriced++
   for (const counter of COUNTERS) {
     const value = usage?.[counter]
     if (value !== undefined) next[counter] = (next[counter] ?? 0) + value
@@ -33,7 +42,7 @@ function addCall(sum: Sum, { usage, cost }: CallRecord): Sum {
 }
 
 function toWire(
-  { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, reasoningTokens, cost }: Sum,
+  { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, reasoningTokens, cost, unknown }: Sum,
   costField: 'actual_cost' | 'estimated_cost',
 ): Usage {
   return {
@@ -47,24 +56,30 @@ function toWire(
       ? {}
       : { total_tokens: inputTokens + outputTokens }),
     ...(cost === undefined ? {} : { [costField]: cost, currency: 'USD' }),
+    ...(unknown > 0 ? { unknown_count: unknown } : {}),
   }
 }
 
-/** What the calls of one turn used together; the price is what they did cost (EC 20.1). */
-export const turnUsage = (calls: readonly CallRecord[]): Usage =>
-  toWire(calls.reduce(addCall, {}), 'actual_cost')
+/**
+ * What the calls of one turn used together; the price is what they did cost (EC 20.1). With an answer whose price is
+ * unknown the turn has none: a part of it would look like the whole (U43).
+ */
+export function turnUsage(calls: readonly CallRecord[]): Usage {
+  const { cost, ...sum } = calls.reduce(addCall, NOTHING)
+  return toWire(sum.unpriced > 0 || cost === undefined ? sum : { ...sum, cost }, 'actual_cost')
+}
 
 /** The totals of a session; summed money stands in `estimated_cost`, groups in first-seen order (EC 20.2). */
 export function sessionUsage(calls: Iterable<CallRecord>): SessionUsageResponse {
-  let total: Sum = {}
+  let total = NOTHING
   const byModel = new Map<string, { provider: Provider; model: string; sum: Sum; count: number }>()
   const byTask = new Map<TaskIntent, { sum: Sum; count: number }>()
   for (const call of calls) {
     total = addCall(total, call)
     const key = `${call.provider}/${call.model}`
-    const model = byModel.get(key) ?? { provider: call.provider, model: call.model, sum: {}, count: 0 }
+    const model = byModel.get(key) ?? { provider: call.provider, model: call.model, sum: NOTHING, count: 0 }
     byModel.set(key, { ...model, sum: addCall(model.sum, call), count: model.count + 1 })
-    const task = byTask.get(call.taskType) ?? { sum: {}, count: 0 }
+    const task = byTask.get(call.taskType) ?? { sum: NOTHING, count: 0 }
     byTask.set(call.taskType, { sum: addCall(task.sum, call), count: task.count + 1 })
   }
   return {

@@ -19,7 +19,7 @@ export const EXECUTION_WIRE_HISTORY = [
     since: '0.2.0',
     change:
       'memory, API keys, account deletion, exports, endings of answers, cache writes, prices of cached input',
-    requests: '82d17172fb275f1b4810377ebd09b8b7117cdc6660b26b4f7398da39d0ed0b8f',
-    responses: '2e27f37c3cbbdf2663756f893104260ebb267740295556bb608dcac812b58f82',
+    requests: '3bf9b2146c322a0df5315747a0121a3130f2a3f0af5ab2ee2a9fabf4731dc4d6',
+    responses: '774eaee3aa034a1f7deae436feb3723a31acf8cb944a0170707cab61a925d050',
   },
 ] as const

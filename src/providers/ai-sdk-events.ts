@@ -8,6 +8,7 @@ import type {
 import type { ProviderErrorCategory } from '../protocol/execution/models.ts'
 import type { FinishReason, ModelEvent, ReportedUsage } from './provider.ts'
 import { type ProviderSaid, readError } from './provider-message.ts'
+import { isSameUsage } from './token-counts.ts'
 import { parseToolArguments } from './tool-arguments.ts'
 import { MalformedAnswer, ReportedFailure, type UpstreamCall } from './upstream-call.ts'
 
@@ -18,6 +19,8 @@ export type Ending = FinishReason | { category: ProviderErrorCategory; text: str
 export type SdkDialect = {
   /** Reads the provider's own usage object: the SDK turns an unknown count into zero (U43). */
   usage: (raw: unknown) => ReportedUsage | undefined
+  /** Reads what a piece of a stream, as it was sent, reports of the usage. Asked for each piece, and most report none. */
+  usageSoFar: (piece: unknown) => ReportedUsage | undefined
   /** Whether the provider issued this id; the SDK makes one up where it did not. */
   issued: (callId: string) => boolean
   /** Fields of a call that only its provider understands (U40). Asked when the answer is complete. */
@@ -40,8 +43,16 @@ export async function* toModelEvents(
 ): AsyncGenerator<ModelEvent, void> {
   // The SDK gives out its calls when the stream ends, also when it was cut: they count only once it has finished well.
   const calls: LanguageModelV4ToolCall[] = []
+  let told: ReportedUsage = {}
   for await (const part of parts) {
     switch (part.type) {
+      case 'raw': {
+        const usage = dialect.usageSoFar(part.rawValue)
+        if (usage === undefined || isSameUsage(usage, told)) break
+        told = usage
+        yield { type: 'usage_so_far', usage }
+        break
+      }
       case 'text-delta':
       case 'reasoning-delta':
         if (part.delta !== '') {

@@ -74,7 +74,8 @@ async function* answer(
 ): AsyncGenerator<ModelEvent, void> {
   try {
     const parts = streamed
-      ? noted((await model.doStream(options)).stream, dialect)
+      ? // Only the pieces as they were sent tell the usage before the end.
+        noted((await model.doStream({ ...options, includeRawChunks: true })).stream, dialect)
       : replay(await model.doGenerate(options), dialect)
     yield* toModelEvents(parts, call, dialect)
   } catch (error) {

@@ -7,6 +7,7 @@ import { outputLimit, type SdkEndpoint, samplingOptions, toolOptions } from './a
 import { ReasoningKeeper } from './ai-sdk-reasoning.ts'
 import { type ClaudeFacts, thinkingOptions } from './anthropic-thinking.ts'
 import { CloudProvider } from './cloud-provider.ts'
+import { fieldAt } from './field-at.ts'
 import type { ReportedUsage } from './provider.ts'
 import { knownUsage, sumKnown, TokenCount } from './token-counts.ts'
 
@@ -71,13 +72,19 @@ function makeDialect(): SdkDialect {
   const keeper = new ReasoningKeeper(SDK_NAME)
   let begun: unknown
   return {
-    note: (part) => {
-      keeper.note(part)
-      if (part.type === 'custom' && part.kind === 'anthropic.message_start') {
-        begun = part.providerMetadata?.[SDK_NAME]?.usage
+    note: (part) => keeper.note(part),
+    usage: (raw) => readUsage(begun, raw),
+    usageSoFar: (piece) => {
+      switch (fieldAt(piece, 'type')) {
+        case 'message_start':
+          begun = fieldAt(piece, 'message', 'usage')
+          return readUsage(begun, begun)
+        case 'message_delta':
+          return readUsage(begun, fieldAt(piece, 'usage'))
+        default:
+          return undefined
       }
     },
-    usage: (raw) => readUsage(begun, raw),
     issued: () => true,
     opaque: ({ toolCallId }) => keeper.opaqueOf(toolCallId),
     ending: ({ raw }) => readEnding(raw),

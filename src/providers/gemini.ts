@@ -6,6 +6,7 @@ import type { Ending, SdkDialect } from './ai-sdk-events.ts'
 import { toSdkPrompt } from './ai-sdk-prompt.ts'
 import { outputLimit, type SdkEndpoint, samplingOptions, toolOptions } from './ai-sdk-provider.ts'
 import { CloudProvider } from './cloud-provider.ts'
+import { fieldAt } from './field-at.ts'
 import type { ReportedUsage } from './provider.ts'
 import { knownUsage, sumKnown, TokenCount } from './token-counts.ts'
 
@@ -83,6 +84,7 @@ function thinkingOptions(
 
 const makeDialect = (issued: SdkDialect['issued']): SdkDialect => ({
   usage: readUsage,
+  usageSoFar: (piece) => readUsage(fieldAt(piece, 'usageMetadata')),
   issued,
   opaque: ({ providerMetadata }) => {
     const signature = providerMetadata?.[SDK_NAME]?.thoughtSignature
@@ -94,9 +96,13 @@ const makeDialect = (issued: SdkDialect['issued']): SdkDialect => ({
 /** Words for a filter that the SDK does not count as one. */
 const FILTERED: ReadonlySet<string> = new Set(['IMAGE_PROHIBITED_CONTENT', 'IMAGE_RECITATION', 'MODEL_ARMOR'])
 
-/** An answer that ended in any way but well, at its limit or by a filter is broken: a call that is no call, say. */
-function readEnding({ unified, raw }: LanguageModelV4FinishReason): Ending | undefined {
+/**
+ * An answer that ended in any way but well, at its limit or by a filter is broken: a call that is no call, say. Google
+ * ends a round of calls with its word for any good end; some gateways have one of their own, which holds if calls came.
+ */
+function readEnding({ unified, raw }: LanguageModelV4FinishReason, hasCalls: boolean): Ending | undefined {
   if (raw !== undefined && FILTERED.has(raw)) return 'refused'
+  if (raw === 'FUNCTION_CALL' && hasCalls) return 'tool_calls'
   if (unified !== 'error' && unified !== 'other') return undefined
   const word = raw !== undefined && /^[A-Z_]{1,40}$/.test(raw) ? raw : 'no reason'
   return { category: 'unknown', text: `the answer broke off with ${word}` }
@@ -111,6 +117,7 @@ const RawUsage = z.object({
 })
 
 function readUsage(raw: unknown): ReportedUsage | undefined {
+  if (raw === undefined) return undefined
   const { data } = RawUsage.safeParse(raw)
   if (data === undefined) return undefined
   return knownUsage({

@@ -13,6 +13,7 @@ import {
   toolOptions,
 } from './ai-sdk-provider.ts'
 import type { InstanceConfig } from './config.ts'
+import { fieldAt } from './field-at.ts'
 import { discoverModels } from './openai-compatible-models.ts'
 import { recoverPrintedCalls } from './printed-calls.ts'
 import type { CallContext, ModelEvent, ModelProvider, ProviderFailure, ReportedUsage } from './provider.ts'
@@ -75,7 +76,13 @@ export class OpenAiCompatibleProvider implements ModelProvider {
     return {
       model,
       options: toCallOptions(request),
-      dialect: { usage: readUsage, issued: (callId) => issuedIds.has(callId), opaque: readOpaque },
+      dialect: {
+        usage: readUsage,
+        // Some servers tell the usage with each chunk.
+        usageSoFar: (piece) => readUsage(fieldAt(piece, 'usage')),
+        issued: (callId) => issuedIds.has(callId),
+        opaque: readOpaque,
+      },
     }
   }
 }
@@ -115,6 +122,7 @@ const RawUsage = z.object({
 })
 
 function readUsage(raw: unknown): ReportedUsage | undefined {
+  if (raw === undefined) return undefined
   const { data } = RawUsage.safeParse(raw)
   if (data === undefined) return undefined
   return knownUsage({

@@ -7,6 +7,7 @@ import { toSdkPrompt, toSdkTools } from './ai-sdk-prompt.ts'
 import { outputLimit, type SdkEndpoint, toolOptions } from './ai-sdk-provider.ts'
 import { ReasoningKeeper } from './ai-sdk-reasoning.ts'
 import { CloudProvider } from './cloud-provider.ts'
+import { fieldAt } from './field-at.ts'
 import type { ReportedUsage } from './provider.ts'
 import { knownUsage, TokenCount } from './token-counts.ts'
 
@@ -85,6 +86,8 @@ function makeDialect(): SdkDialect {
   return {
     note: (part) => keeper.note(part),
     usage: readUsage,
+    // Told with the end, but also with one that is a failure.
+    usageSoFar: (piece) => readUsage(fieldAt(piece, 'response', 'usage')),
     issued: () => true,
     opaque: ({ toolCallId }) => keeper.opaqueOf(toolCallId),
     // A failure without a word about it.
@@ -104,6 +107,7 @@ const RawUsage = z.object({
 })
 
 function readUsage(raw: unknown): ReportedUsage | undefined {
+  if (raw === undefined) return undefined
   const { data } = RawUsage.safeParse(raw)
   if (data === undefined) return undefined
   return knownUsage({

@@ -4,7 +4,8 @@ import type { ModelEvent } from './provider.ts'
 
 /**
  * Turns the tool calls that a model printed as text into calls (EC 12.6), whatever it was trained to print: JSON, in a
- * fence or not, or one of the known tags. Only names of offered tools count; without any the events pass untouched.
+ * fence or not, or one of the known tags. Only names of offered tools count; without any the events pass untouched. What
+ * stands between printed thinking tags is thinking, and no call.
  *
  * Text passes as soon as it cannot belong to a call, and the outcome does not depend on how it was split. Calls come
  * when the answer has ended, without an id. They do not count, and stay text, when the model also made a call by its
@@ -31,6 +32,7 @@ async function* recover(
         yield* textOf(answer.push(event.delta))
         break
       case 'reasoning_delta':
+      case 'usage_so_far':
         yield event
         break
       case 'tool_call':

@@ -15,6 +15,12 @@ export type ProviderSaid = {
 /** What must not come back in a message: the key of this call, and every text that was sent. */
 export type Redaction = { credential?: string; texts: readonly string[]; names: readonly string[] }
 
+/**
+ * What is read of a text that a provider sent, in characters: what tells a cause stands at its beginning, and the
+ * expressions that look for it, and for what must not be repeated, take time with the square of the length.
+ */
+const MAX_READ_CHARS = 2000
+
 /** Plain-text bodies longer than this are pages, not messages. */
 const MAX_PLAIN_BODY_CHARS = 500
 
@@ -35,7 +41,7 @@ export function readErrorBody(body: string): ProviderSaid {
  * `{response: {error}}` or a list of one of them.
  */
 export function readError(value: unknown): ProviderSaid {
-  if (typeof value === 'string') return { text: value, hints: value }
+  if (typeof value === 'string') return { text: value, hints: value.slice(0, MAX_READ_CHARS) }
   if (Array.isArray(value)) return readError(value[0])
   if (typeof value !== 'object' || value === null) return { hints: '' }
   const fields = new Map<string, unknown>(Object.entries(value))
@@ -46,7 +52,7 @@ export function readError(value: unknown): ProviderSaid {
   const status = typeof code === 'number' && code >= 400 && code < 600 ? { status: code } : {}
   const details = fields.get('details')
   const hints = [text, fields.get('type'), code, fields.get('status')]
-    .filter((part) => typeof part === 'string')
+    .flatMap((part) => (typeof part === 'string' ? part.slice(0, MAX_READ_CHARS) : []))
     .join(' ')
   return { ...(typeof text === 'string' ? { text } : {}), hints, ...status, ...readRetryInfo(details) }
 }
@@ -97,14 +103,21 @@ const ECHO_CHARS = 16
 /** Texts shorter than this ("hi") are in too many sentences to mean anything. */
 const MIN_ECHO_CHARS = 4
 
+/** What stands in quotation marks. */
+const QUOTED = /(["`])(.*?)\1|(?<!\w)'(.*?)'(?!\w)/gs
+/** The same in a text that was cut: a quotation may have lost its end. */
+const QUOTED_OR_CUT = /(["`])(.*?)(?:\1|$)|(?<!\w)'(.*?)(?:'(?!\w)|$)/gs
+
 function sanitize(text: string, { credential, texts, names }: Redaction): string | undefined {
-  let clean = text
-  if (credential) clean = clean.replaceAll(credential, '[key]')
+  const whole = credential ? text.replaceAll(credential, '[key]') : text
+  const isCut = whole.length > MAX_READ_CHARS
+  // The last word goes whole: half a key, a link or a mark of ours would not be known for what it is.
+  let clean = isCut ? whole.slice(0, MAX_READ_CHARS).replace(/\S*$/, '') : whole
   clean = clean
     .replace(/\b(?:(?:sk|pk|key)[-_]|bearer )[\w*.-]{8,}/gi, '[key]')
     .replace(/\bhttps?:\/\/\S+/gi, '[link]')
-    // What stands in quotation marks is often the offending input; names of the request are fine.
-    .replace(/(["`])(.*?)\1|(?<!\w)'(.*?)'(?!\w)/gs, (quoted, _mark, a?: string, b?: string) =>
+    // A quotation is often the offending input; names of the request are fine.
+    .replace(isCut ? QUOTED_OR_CUT : QUOTED, (quoted, _mark, a?: string, b?: string) =>
       names.includes(a ?? b ?? '') ? quoted : '“…”',
     )
     .replace(/[\s\p{Cc}]+/gu, ' ')

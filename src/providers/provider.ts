@@ -37,10 +37,14 @@ export type ReportedUsage = {
 export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'refused' | 'other'
 
 /**
- * What an invocation yields, in order. It ends with exactly one `finished` or `failed` and nothing after it; `usage`
- * comes at most once, before the end. A `tool_call` is whole and comes after all deltas, when the answer is known to be
- * complete, so a call of a cut stream is never seen. Its arguments are parsed; text that is no JSON object is kept in
- * `malformedArguments` and `arguments` is empty.
+ * What an invocation yields, in order. It ends with exactly one `finished` or `failed` and nothing after it.
+ * - A `tool_call` is whole and comes after all deltas, when the answer is known to be complete, so a call of a cut stream
+ *   is never seen. Its arguments are parsed; text that is no JSON object is kept in `malformedArguments` and `arguments`
+ *   is empty.
+ * - `usage_so_far` is what has been reported while the answer still came, for one that is cut before its `usage` (EC 15,
+ *   U43). It comes whenever those counts change, and a later one replaces it; what it counts as generated may lag behind
+ *   the text.
+ * - `usage` is the final count and comes at most once, before the end.
  */
 export type ModelEvent =
   | { type: 'text_delta'; delta: string }
@@ -54,6 +58,7 @@ export type ModelEvent =
       malformedArguments?: string
       opaque?: Record<string, unknown>
     }
+  | { type: 'usage_so_far'; usage: ReportedUsage }
   | { type: 'usage'; usage: ReportedUsage }
   | { type: 'finished'; reason: FinishReason }
   | { type: 'failed'; failure: ProviderFailure }

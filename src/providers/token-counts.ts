@@ -10,6 +10,18 @@ export function sumKnown(...counts: readonly (number | null | undefined)[]): num
   return known.length === 0 ? undefined : known.reduce((sum, count) => sum + count, 0)
 }
 
+const COUNTERS: readonly (keyof ReportedUsage)[] = [
+  'inputTokens',
+  'outputTokens',
+  'cachedTokens',
+  'cacheWriteTokens',
+  'reasoningTokens',
+]
+
+/** Whether two reports say the same; a counter that one of them leaves out differs from any number. */
+export const isSameUsage = (one: ReportedUsage, other: ReportedUsage): boolean =>
+  COUNTERS.every((counter) => one[counter] === other[counter])
+
 /** The usage without the counters that were not reported; nothing when none was. */
 export function knownUsage(
   counts: Record<keyof ReportedUsage, number | null | undefined>,

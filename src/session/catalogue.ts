@@ -87,9 +87,10 @@ export class ModelCatalogue {
         signal: controller.signal,
       },
       asked,
-    )
-    clearTimeout(timer)
-    signal.removeEventListener('abort', cut)
+    ).finally(() => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', cut)
+    })
     // A turn that was cut says nothing about the provider.
     if (signal.aborted) return
     const atMs = Date.now()

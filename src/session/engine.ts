@@ -27,11 +27,8 @@ import { forgetRequest, type LiveTurn, makeLiveTurn } from './live-turn.ts'
 import { OutboxPump } from './outbox-pump.ts'
 import { RING_FLUSH_MS, Ring } from './ring.ts'
 import { serveTurn } from './serve-turn.ts'
-import { TranscriptWindow } from './transcript-window.ts'
+import { type History, TranscriptWindow } from './transcript-window.ts'
 import { D1_DEADLINE_MS } from './waiting.ts'
-
-/** History that takes part in a turn (D28). */
-export const MAX_HISTORY_MESSAGES = 1000
 
 export type EngineDeps = {
   sql: Sql
@@ -94,10 +91,6 @@ export class RunEngine {
 
   get state(): RunState | null {
     return this.#checkpoint.state
-  }
-
-  get messageCount(): number {
-    return this.#checkpoint.counters.message
   }
 
   /** Stores a change of the session's own row, and owes D1 the new one. */
@@ -265,8 +258,6 @@ export class RunEngine {
   /** Everything that the turn is decided from. */
   view(live: LiveTurn): TurnView {
     const state = this.#requireState()
-    const total = this.#checkpoint.counters.message
-    const from = Math.max(1, total - MAX_HISTORY_MESSAGES + 1)
     this.#runInput ??= loadRunInput(this.#deps.sql)
     return {
       runInput: this.#runInput,
@@ -275,10 +266,14 @@ export class RunEngine {
       planning: state.planning,
       planApproved: state.planApproved,
       remoteDeclined: state.remoteDeclined,
-      transcript: this.#transcript.read(from, MAX_HISTORY_MESSAGES),
-      olderMessages: from - 1,
+      ...this.history(state.runId),
       memories: this.#memories(live),
     }
+  }
+
+  /** What of the transcript takes part in a turn of this run; null: of one that begins. */
+  history(runId: string | null): History {
+    return this.#transcript.read(this.#checkpoint.counters.message, runId)
   }
 
   /** What a message that supersedes takes over from the turn it cuts. */

@@ -77,7 +77,7 @@ export function* sessionRecords(sql: Sql, session: SessionRow): Generator<Export
   }
   const calls: CallRecord[] = []
   for (let from = 1; ; ) {
-    const [turn] = loadTurns(sql, from, 1)
+    const [turn] = loadTurns(sql, from, 1, { outcomes: false })
     if (turn === undefined) break
     from = turn.seq + 1
     calls.push(...turn.calls)

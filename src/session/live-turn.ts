@@ -18,6 +18,8 @@ export type LiveTurn = {
   partial: Partial | null
   /** The calls of this turn that have ended. */
   calls: CallRecord[]
+  /** An earlier answer of this turn put text into the stream. */
+  spoke: boolean
 }
 
 export const makeLiveTurn = (
@@ -34,6 +36,7 @@ export const makeLiveTurn = (
   facts,
   partial: null,
   calls: [],
+  spoke: false,
 })
 
 /** The turn is over: what came with its request is forgotten (D06). */

@@ -1,17 +1,21 @@
 import { type CopyBatch, writeCopy } from '../storage/d1/copy.ts'
 import { openDatabase } from '../storage/d1/database.ts'
 import { sessionExists } from '../storage/d1/sessions.ts'
-import { MAX_BATCH_STATEMENTS } from '../storage/limits.ts'
+import { MAX_BATCH_BYTES, MAX_BATCH_STATEMENTS } from '../storage/limits.ts'
 import { drain, retryDelayMs } from '../storage/outbox.ts'
 import { type Checkpoint, EMPTY_OUTBOX, isDrained, type Outbox } from '../storage/session/checkpoint.ts'
+import { messagesToCopy, turnsToCopy } from '../storage/session/copy-rows.ts'
 import { loadOwed, type OwedChange, settleOwed } from '../storage/session/memories.ts'
-import { loadMessages } from '../storage/session/messages.ts'
 import { loadSession } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
-import { loadTurns } from '../storage/session/turns.ts'
 import { ANSWER_WAIT_MS, atMost, D1_DEADLINE_MS, withDeadline } from './waiting.ts'
 
-type Batch = CopyBatch & { rev: number; messagesTo: number | null; turnsTo: number | null }
+type Batch = CopyBatch & {
+  rev: number
+  messagesTo: number | null
+  /** Null when it holds the last of them; undefined when it had no room for any. */
+  turnsTo: number | null | undefined
+}
 
 export type PumpDeps = {
   sql: Sql
@@ -67,20 +71,30 @@ function nextBatch(sql: Sql, { outbox, counters }: Checkpoint): Batch | null {
   const session = loadSession(sql)
   if (!session || session.deletedAtMs !== null) return null
   const room = MAX_BATCH_STATEMENTS - 1
-  const messages = outbox.messagesFrom === null ? [] : loadMessages(sql, outbox.messagesFrom, room)
-  const turnRoom = room - messages.length
-  const turns = outbox.turnsFrom === null || turnRoom === 0 ? [] : loadTurns(sql, outbox.turnsFrom, turnRoom)
-  const memoryRoom = turnRoom - turns.length
+  const bytes = MAX_BATCH_BYTES
+  const messages =
+    outbox.messagesFrom === null ? NO_ROWS : messagesToCopy(sql, outbox.messagesFrom, { rows: room, bytes })
+  const turnRoom = room - messages.rows.length
+  // While messages are left over, turns wait: what a batch weighs is then bounded by one limit after the other.
+  const turns =
+    outbox.turnsFrom === null
+      ? NO_ROWS
+      : turnRoom === 0 || messages.to !== null
+        ? { rows: [], to: undefined }
+        : turnsToCopy(sql, outbox.turnsFrom, { rows: turnRoom, bytes })
+  const memoryRoom = turnRoom - turns.rows.length
   return {
     session,
-    messages,
-    turns,
+    messages: messages.rows,
+    turns: turns.rows,
     memory: outbox.memory && memoryRoom > 0 ? loadOwed(sql, memoryRoom) : [],
     rev: counters.rev,
-    messagesTo: messages.length === room ? (messages.at(-1)?.seq ?? null) : null,
-    turnsTo: turns.length === turnRoom ? (turns.at(-1)?.seq ?? null) : null,
+    messagesTo: messages.to,
+    turnsTo: turns.to,
   }
 }
+
+const NO_ROWS = { rows: [], to: null }
 
 const ofSession = (owed: readonly OwedChange[]): OwedChange[] =>
   owed.filter(({ change }) => change.scope === 'session')
@@ -89,11 +103,11 @@ const ofSession = (owed: readonly OwedChange[]): OwedChange[] =>
 function afterWrite({ outbox, counters }: Checkpoint, batch: Batch, memory: boolean): Outbox {
   const calm: Outbox = { ...outbox, memory, failures: 0, retryAtMs: null }
   if (counters.rev !== batch.rev) return calm
-  const turnsSent = batch.turns.length > 0 || batch.messagesTo === null
+  const { messagesTo, turnsTo } = batch
   return {
     ...calm,
     session: false,
-    messagesFrom: batch.messagesTo === null ? null : batch.messagesTo + 1,
-    turnsFrom: !turnsSent ? outbox.turnsFrom : batch.turnsTo === null ? null : batch.turnsTo + 1,
+    messagesFrom: messagesTo === null ? null : messagesTo + 1,
+    turnsFrom: turnsTo === undefined ? outbox.turnsFrom : turnsTo === null ? null : turnsTo + 1,
   }
 }

@@ -3,6 +3,7 @@ import type { MemoryFact } from '../core/memory.ts'
 import { planTurn, prepareCall, type TurnPlan } from '../core/resolve.ts'
 import { chooseModel } from '../core/select.ts'
 import type { TranscriptMessage } from '../core/transcript.ts'
+import type { TurnView } from '../core/turn-view.ts'
 import type { Failure } from '../protocol/execution/errors.ts'
 import type { ExecuteRequest } from '../protocol/execution/execute.ts'
 import type { PreviewResponse } from '../protocol/execution/preview.ts'
@@ -11,10 +12,8 @@ import type { Access } from '../providers/access.ts'
 import type { ModelCatalogue } from './catalogue.ts'
 import { reportOf } from './serve-turn.ts'
 
-export type PreviewInput = {
+export type PreviewInput = Pick<TurnView, 'transcript' | 'olderMessages' | 'pastCalls'> & {
   body: ExecuteRequest
-  transcript: TranscriptMessage[]
-  olderMessages: number
   memories: MemoryFact[]
   catalogue: ModelCatalogue
   access: Access
@@ -31,6 +30,7 @@ export async function previewTurn({
   body,
   transcript,
   olderMessages,
+  pastCalls = [],
   memories,
   catalogue,
   access,
@@ -43,7 +43,7 @@ export async function previewTurn({
     interrupted: false,
     calls: [],
   }
-  const planned = planTurn({
+  const view: TurnView = {
     runInput: body,
     runId: PREVIEW_RUN,
     firstTurn: true,
@@ -52,8 +52,10 @@ export async function previewTurn({
     remoteDeclined: false,
     transcript: [...transcript, prompt],
     olderMessages,
+    pastCalls,
     memories,
-  })
+  }
+  const planned = planTurn(view, { looseRules: 'ignore' })
   if (!planned.ok) return planned
   const plan = planned.value
   const never = new AbortController().signal
@@ -69,9 +71,14 @@ export async function previewTurn({
     const prepared = prepareCall(plan, choice.model)
     const report = reportOf(plan, prepared, choice.model, choice.fallbackUsed)
     const cost = estimateCost(choice.model, prepared)
+    const notes = [
+      // The shape has no place for an unknown price, so the reason says it (EC 20.3).
+      ...(cost === null ? ['the price of this model is unknown'] : []),
+      ...(plan.loosenedBy === null ? [] : [`execute refuses this turn: ${plan.loosenedBy}`]),
+    ]
     return ok({
       classification: report.classification,
-      routing: cost === null ? unpriced(report.routing) : report.routing,
+      routing: { ...report.routing, reason: [report.routing.reason, ...notes].join('; ') },
       included_context: report.context.included,
       excluded_context: report.context.excluded,
       estimated_cost: { ...(cost ?? { min: '0', max: '0' }), currency: 'USD' },
@@ -79,12 +86,6 @@ export async function previewTurn({
     })
   }
 }
-
-/** The shape has no place for an unknown price, so the reason says it (EC 20.3). */
-const unpriced = (routing: PreviewResponse['routing']): PreviewResponse['routing'] => ({
-  ...routing,
-  reason: `${routing.reason}; the price of this model is unknown`,
-})
 
 const permissionList = ({ permissions }: TurnPlan): PreviewResponse['required_permissions'] =>
   Object.entries(permissions)

@@ -51,7 +51,8 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
   const plan = planned.value
   // One view for the whole turn: what it learns of one provider may not grow old while it waits for the next.
   const catalogue = deps.catalogue()
-  const failed = new Set<ModelReference>()
+  const resumed = live.calls.length === 0 ? resumedGate(deps.state()) : null
+  const failed = new Set<ModelReference>(resumed?.failed)
   let failedCall: CallRecord | null = null
   let lastFailure: Failure | null = null
   for (;;) {
@@ -76,13 +77,19 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
       ...(isPrivate(plan, prepared) ? { localOnly: true as const } : {}),
     }
     const gate = gateFor(plan, model, prepared, deps.state())
-    const traces = failed.size === 0 ? firstTraces(plan, prepared, report) : [routingTrace(report)]
+    const traces =
+      failed.size > (resumed?.failed?.length ?? 0)
+        ? [routingTrace(report)]
+        : resumed === null
+          ? firstTraces(plan, prepared, report)
+          : resumedTraces(plan, prepared, report, deps.state())
     const resolved = {
       type: 'turn_resolved',
       lease: live.lease,
       report,
       traces,
       gate,
+      failed: [...failed],
       call,
       failedCall,
     } as const
@@ -92,7 +99,15 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
     if (live.abort.signal.aborted) return
     live.partial = null
     if (answer.failure === null) {
-      const settled = settle(call, 'answered', answer.usage, model)
+      const localOnly = remembersPrivately(plan, prepared)
+      const calls = mediate(answer.calls, toolsFor(plan.tools, model.capabilities), plan.permissions, {
+        facts: answer.calls.length === 0 ? [] : deps.memories(),
+        localOnly,
+      })
+      // A fact that only local models may see stands in the call that recorded it as well (U37).
+      const remembers = localOnly && calls.some((made) => made.to === 'model' && made.memory !== undefined)
+      live.spoke ||= answer.text !== ''
+      const settled = settle(remembers ? { ...call, localOnly: true } : call, 'answered', answer.usage, model)
       live.calls.push(settled)
       deps.dispatch({
         type: 'model_responded',
@@ -100,10 +115,7 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
         text: answer.text,
         ending: answer.ending,
         report,
-        calls: mediate(answer.calls, toolsFor(plan.tools, model.capabilities), plan.permissions, {
-          facts: answer.calls.length === 0 ? [] : deps.memories(),
-          localOnly: remembersPrivately(plan, prepared),
-        }),
+        calls,
         call: settled,
         usage: turnUsage(live.calls),
         toEncrypt: null,
@@ -122,6 +134,23 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
     failedCall = settled
     lastFailure = cause
   }
+}
+
+/** The gate that this turn stood at, now that it has been decided; null for a turn that begins. */
+function resumedGate({ phase }: RunState): Extract<RunState['phase'], { k: 'AwaitingApproval' }> | null {
+  return phase.k === 'AwaitingApproval' && phase.kind !== 'plan' && phase.decided !== null ? phase : null
+}
+
+/** The trace of the turn tells of it already (EC 19: each resolved turn, once), unless the decision led elsewhere. */
+function resumedTraces(
+  plan: TurnPlan,
+  prepared: PreparedCall,
+  report: TurnReport,
+  { lastRoute }: RunState,
+): TracePayload[] {
+  const { provider, model } = report.routing
+  if (lastRoute?.provider === provider && lastRoute.model === model) return []
+  return firstTraces(plan, prepared, report).filter(({ type }) => type !== 'classification')
 }
 
 function fail(live: LiveTurn, deps: ServeDeps, cause: Failure, call: CallRecord | null = null): void {
@@ -168,6 +197,8 @@ async function invoke(
         if (event.delta === '') break
         answer.spoke = true
         if (event.type === 'text_delta') {
+          // A second answer in one turn is a paragraph of its own; the first went to the router's own tools.
+          if (answer.text === '' && live.spoke) live.channel.push({ type: 'text_delta', delta: '\n\n' })
           answer.text += event.delta
           partial.text = answer.text
         }
@@ -179,6 +210,7 @@ async function invoke(
         answer.calls.push(asked)
         break
       }
+      case 'usage_so_far':
       case 'usage':
         answer.usage = event.usage
         partial.call = settle(partial.call, 'cancelled', event.usage, model)

@@ -27,17 +27,18 @@ import { loadSession, type SessionRow, saveSession, toSummary } from '../storage
 import type { Sql } from '../storage/session/sql.ts'
 import {
   eachCall,
-  eachTurn,
+  eachTrace,
   expireTraces,
   hasTracesBefore,
   loadTurn,
   tracesStartMs,
 } from '../storage/session/turns.ts'
 import { endingAnswer, outcomeAnswer } from './answers.ts'
-import { MAX_HISTORY_MESSAGES, type RequestContext, RunEngine } from './engine.ts'
+import { type RequestContext, RunEngine } from './engine.ts'
 import { isExpired } from './expiry.ts'
 import { lineStream, sessionRecords } from './export.ts'
 import { refuseLongResults } from './long-results.ts'
+import { refuseLongWords } from './long-words.ts'
 import { previewTurn } from './preview.ts'
 import type { NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
 import { makeSql } from './sql.ts'
@@ -120,7 +121,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       ...(session.keyId === null ? {} : { key_id: session.keyId }),
       created_at: toWireTime(session.createdAtMs),
       updated_at: toWireTime(session.updatedAtMs),
-      messages: loadMessages(this.#sql, 1, ALL).map((message) => ({
+      messages: loadMessages(this.#sql, 1, ALL, { calls: false }).map((message) => ({
         role: message.role,
         content: { plaintext: message.text },
         ...(message.provider === undefined ? {} : { provider: message.provider }),
@@ -137,6 +138,12 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     if (!found.ok) return found
     const { session, engine } = found.value
     const nowMs = Date.now()
+    // Nobody could stop a turn in an archived session: it would look like none (U28).
+    if (patch.archived && engine.state?.active) {
+      const message = { type: 'break' } as const
+      const partial = engine.partial()
+      engine.dispatch({ type: 'continuation_received', digest: 'archived', message, partial })
+    }
     const changed = engine.saveSession({
       ...session,
       title: patch.title ?? session.title,
@@ -207,7 +214,9 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   async continueRun(caller: Caller, body: ContinueRequest, options: TurnOptions): Promise<TurnAnswer> {
     const access = await makeAccess(caller, this.#config.secrets)
     return this.#admit(caller, options, access, null, (engine, request) => {
-      const tooLong = refuseLongResults(body)
+      const tooLong =
+        refuseLongResults(body) ??
+        refuseLongWords(this.#sql, engine.state, { digest: options.digest, message: body })
       if (tooLong) return { ok: false, failure: tooLong }
       return engine.dispatch(
         { type: 'continuation_received', digest: options.digest, message: body, partial: engine.partial() },
@@ -223,7 +232,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   ): Promise<TurnAnswer> {
     const found = this.#open(userId)
     if (!found.ok) return { kind: 'failure', failure: found.error }
-    const { engine } = found.value
+    const { session, engine } = found.value
     const { state } = engine
     const resume = lastEventId === null ? null : parseEventId(lastEventId)
     if (stream && resume !== null) {
@@ -250,7 +259,10 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     }
     const turnId = state?.checkpointTurnId ?? null
     const outcome = turnId === null ? null : (loadTurn(this.#sql, turnId)?.outcome ?? null)
-    const envelope = outcome ?? { status: 'idle' as const, data: { trace_id: state?.traceId ?? '' } }
+    const envelope = outcome ?? {
+      status: 'idle' as const,
+      data: { trace_id: state?.traceId ?? `trace:${session.sessionId}` },
+    }
     if (!stream) return { kind: 'json', body: envelope }
     const ended = turnId === null || lastEventId !== null ? null : engine.liveTurn(turnId)
     // Its own events rather than their replay, while they are held: an id then means one event only.
@@ -262,12 +274,9 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     const found = this.#open(caller.userId)
     if (!found.ok) return found
     const { engine } = found.value
-    const total = engine.messageCount
-    const from = Math.max(1, total - MAX_HISTORY_MESSAGES + 1)
     return previewTurn({
       body,
-      transcript: loadMessages(this.#sql, from, MAX_HISTORY_MESSAGES),
-      olderMessages: from - 1,
+      ...engine.history(null),
       memories: engine.memories(caller.facts ?? []),
       catalogue: engine.catalogue,
       access: await makeAccess(caller, this.#config.secrets),
@@ -280,7 +289,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   ): Promise<Result<Trace, Failure>> {
     const found = this.#open(userId)
     if (!found.ok) return found
-    const events = traceWindow(eachTurn(this.#sql), { limit, offset })
+    const events = traceWindow(eachTrace(this.#sql), { limit, offset })
     return ok({ session_id: found.value.session.sessionId, events })
   }
 

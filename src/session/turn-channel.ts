@@ -28,6 +28,8 @@ export class TurnChannel {
   /** How many events were dropped at the front. */
   #dropped = 0
   #ending: Ending | null = null
+  #closing = false
+  #readers = 0
   #opened = false
   #waiters = new Set<() => void>()
 
@@ -39,11 +41,16 @@ export class TurnChannel {
     const frame = `id: ${this.turnId}.${this.#dropped + this.#frames.length + 1}\ndata: ${JSON.stringify(event)}\n\n`
     this.#frames.push(frame)
     this.#heldUnits += frame.length
+    // The last events come all at once and may be as large as all before: whoever follows has not had his turn yet.
+    if (!this.#closing) this.#trim()
+    this.#wake()
+  }
+
+  #trim(): void {
     while (this.#heldUnits > MAX_HELD_UNITS && this.#frames.length > 1) {
       this.#heldUnits -= this.#frames.shift()?.length ?? 0
       this.#dropped++
     }
-    this.#wake()
   }
 
   /** Everything that can refuse the turn beforehand has passed: a stream may begin now (EC 18). */
@@ -62,8 +69,10 @@ export class TurnChannel {
     if (this.#ending) return
     const outcome: TurnResponse =
       ending.k === 'outcome' ? ending.outcome : { status: 'idle', data: { trace_id: ending.traceId } }
+    this.#closing = true
     for (const event of closingEvents(outcome)) this.push(event)
     this.#ending = ending
+    if (this.#readers === 0) this.#trim()
     this.#wake()
   }
 
@@ -89,6 +98,14 @@ export class TurnChannel {
   read(afterN: number): ReadableStream<Uint8Array> {
     const last = this.#dropped + this.#frames.length
     let next = !this.holdsAfter(afterN) ? END_ONLY : this.#ending ? Math.min(afterN, last - 1) : afterN
+    let left = false
+    this.#readers++
+    const leave = () => {
+      if (left) return
+      left = true
+      this.#readers--
+      if (this.#ending && this.#readers === 0) this.#trim()
+    }
     let cancelled = false
     let sent = false
     let cancelWait: (() => void) | null = null
@@ -110,6 +127,7 @@ export class TurnChannel {
             controller.enqueue(encoder.encode(frames.join('')))
             return
           } else if (this.#ending) {
+            leave()
             controller.close()
             return
           }
@@ -134,6 +152,7 @@ export class TurnChannel {
       },
       cancel: () => {
         cancelled = true
+        leave()
         cancelWait?.()
       },
     })

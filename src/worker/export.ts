@@ -2,7 +2,7 @@ import type { ExportRecord } from '../protocol/execution/export.ts'
 import { toWireTime } from '../protocol/time.ts'
 import type { SessionRpc } from '../session/rpc.ts'
 import type { Database } from '../storage/d1/database.ts'
-import { listSessionIds, listUserFacts } from '../storage/d1/export.ts'
+import { accountLives, listSessionIds, listUserFacts } from '../storage/d1/export.ts'
 
 /** Each session of a page is a call to its object, and one request may make a bounded number of them. */
 export const SESSIONS_PER_PAGE = 500
@@ -20,7 +20,7 @@ export async function* exportSession(
   lines: ReadableStream<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {
   yield opening(userId)
-  yield* chunksOf(lines)
+  yield* lines
   yield line({ type: 'end', sessions: 1 })
 }
 
@@ -34,8 +34,8 @@ export async function sessionPage(db: Database, userId: string, after: string | 
 
 /**
  * A page of everything: on the first one what is remembered about the user, then the sessions in the order they were
- * made, each read from its object while it is written out. One that was deleted meanwhile is passed over; any other
- * failure throws, and the page has no `end`.
+ * made, each read from its object while it is written out. One that was deleted meanwhile is passed over; the account
+ * itself, or any other failure, throws, and the page has no `end`.
  */
 export async function* exportAccount(
   { db, session }: { db: Database; session(id: string): SessionRpc },
@@ -48,8 +48,11 @@ export async function* exportAccount(
   for (const id of ids) {
     const lines = await session(id).exportLines(userId)
     if (!lines.ok) continue
-    yield* chunksOf(lines.value)
+    yield* lines.value
     sessions++
+  }
+  if (sessions < ids.length && !(await accountLives(db, userId))) {
+    throw new Error('the account was deleted while it was exported')
   }
   const next = more ? ids.at(-1) : undefined
   yield line({ type: 'end', sessions, ...(next === undefined ? {} : { next }) })
@@ -62,20 +65,6 @@ async function* userFacts(db: Database, userId: string): AsyncGenerator<Uint8Arr
     const last = facts.at(-1)
     if (last === undefined) return
     after = last.id
-  }
-}
-
-async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const reader = stream.getReader()
-  try {
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return
-      yield value
-    }
-  } finally {
-    // A reader that left, or a failure further on: the object must not go on reading for nobody.
-    await reader.cancel().catch(() => {})
   }
 }
 

@@ -1,5 +1,3 @@
-import type { Env } from './env.ts'
-
 /** How many days things are kept (D31); 0 keeps them for ever. */
 export type Retention = { tracesDays: number; archivedDays: number; sessionsDays: number }
 
@@ -14,7 +12,10 @@ const VARIABLES: readonly [keyof Retention, Variable][] = [
 ]
 
 /** Reads the variables. What is no whole number of days counts as not set, and is told in `problems`, a sentence each. */
-export function parseRetention(vars: Pick<Env, Variable>): { retention: Retention; problems: string[] } {
+export function parseRetention(vars: { readonly [name in Variable]?: string | undefined }): {
+  retention: Retention
+  problems: string[]
+} {
   const retention = { ...DEFAULTS }
   const problems: string[] = []
   for (const [field, name] of VARIABLES) {

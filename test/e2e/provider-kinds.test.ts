@@ -69,6 +69,14 @@ const run = async (yard: Yard, kind: ProviderKind, prompt: string): Promise<Turn
 const textOf = (events: readonly TurnEvent[]): string =>
   events.map((event) => (event.type === 'text_delta' ? event.delta : '')).join('')
 
+/** What the trace of a session says that its calls used; a call whose usage is unknown is not among them. */
+async function costsOf({ account: { client } }: Yard, session: string): Promise<unknown[]> {
+  const events = must(await client.trace(session, { limit: 100, offset: 0 }))
+  return events.flatMap((event) =>
+    event.event_type === 'cost' && 'plaintext' in event.payload ? [event.payload.plaintext] : [],
+  )
+}
+
 async function expectAnswer(yard: Yard, kind: ProviderKind): Promise<void> {
   const events = await run(yard, kind, '<answer>')
   expect(events.at(-1)).toMatchObject({
@@ -134,21 +142,15 @@ describe('[U39] each kind of provider, as a mock that is not ours speaks it', ()
       latency: 5,
       chunkSize: 4,
     },
-    ...['gemini-3-flash-preview', undefined].map((model) => ({
-      match: {
-        userMessage: '<tools>',
-        hasToolResult: false,
-        ...(model === undefined ? {} : { model }),
-      },
+    {
+      match: { userMessage: '<tools>', hasToolResult: false },
       response: {
         toolCalls: [
           { id: 'call_1', name: 'read_file', arguments: { path: 'a.txt' } },
           { id: 'call_2', name: 'read_file', arguments: { path: 'b.txt' } },
         ],
-        // Left to itself the mock ends Gemini's calls with a word that Gemini does not know.
-        ...(model === undefined ? {} : { finishReason: 'stop' }),
       },
-    })),
+    },
     { match: { userMessage: '<tools>', hasToolResult: true }, response: { content: 'Both are read.' } },
     ...[401, 429, 500].map((status) => ({
       match: { userMessage: `<${status}>` },
@@ -182,6 +184,15 @@ describe('[U39] each kind of provider, as a mock that is not ours speaks it', ()
   })
 
   test.each(KINDS)('%s answers in a stream', (_name, kind) => expectAnswer(yard, kind))
+
+  test.each(KINDS.filter(([name]) => ['anthropic', 'gemini', 'openai'].includes(name)))(
+    '[U43] a usage of zero, as the mock reports it for %s, is known',
+    async (_name, kind) => {
+      const session = await yard.account.newSession()
+      await eventsOf(await execute(yard, session, kind, '<answer>'))
+      expect(await costsOf(yard, session)).toMatchObject([{ input_tokens: 0, output_tokens: 0 }])
+    },
+  )
 
   test.each(KINDS)('[U24] %s calls two tools and goes on with their results', (_name, kind) =>
     expectToolRound(yard, kind),
@@ -261,6 +272,10 @@ describe('[U22] each kind of provider, which takes only what the real one takes'
     expect(performance.now() - stoppedAt).toBeLessThan(STOP_REACHES_UPSTREAM_MS)
     expect((await eventsOf(stopped)).at(-1)).toMatchObject({ status: 'idle' })
     expect((await eventsOf(stream)).at(-1)).toMatchObject({ status: 'idle' })
+    // Of these only Anthropic counts at the beginning, and its counts are not lost (EC 15, U43).
+    expect(await costsOf(yard, session)).toMatchObject(
+      kind.provider === 'anthropic' ? [{ provider: 'anthropic', input_tokens: 12, output_tokens: 1 }] : [],
+    )
   })
 
   test.each(KINDS)('[D16] %s found nothing to refuse and saw no key outside a header', (_name, kind) => {

@@ -2,9 +2,13 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
 import { DeleteAccountResponse } from '../../src/protocol/execution/account.ts'
 import { ListProvidersResponse } from '../../src/protocol/execution/models.ts'
+import { ok } from '../../src/protocol/result.ts'
+import type { SessionRpc } from '../../src/session/rpc.ts'
 import { Session } from '../../src/session/session.ts'
+import { markUserDeleted } from '../../src/storage/d1/accounts.ts'
 import { openDatabase } from '../../src/storage/d1/database.ts'
 import { newId } from '../../src/storage/ids.ts'
+import { finishAccountDeletion } from '../../src/worker/account-deletion.ts'
 import { cleanUp } from '../../src/worker/clean-up.ts'
 import { type Env, sessionStub } from '../../src/worker/env.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
@@ -163,6 +167,32 @@ describe('what the request leaves', () => {
     await tidy()
     await until(() => nothingOf(client.userId))
     for (const id of sessions) await until(() => isEmpty(id))
+  })
+
+  it('[D31] rows that were late when their object answered go in the same run', async () => {
+    const { client, sessions } = await makeFull()
+    const db = openDatabase(env.DB)
+    await markUserDeleted(db, client.userId, Date.now())
+    const asked: string[] = []
+    await finishAccountDeletion(
+      {
+        db,
+        now: Date.now,
+        session: (id) => {
+          const stub = sessionStub(env as unknown as Env, id)
+          // The object has answered, and D1 has not heard of it yet.
+          const remove: SessionRpc['remove'] = async (userId) => {
+            asked.push(id)
+            return asked.filter((earlier) => earlier === id).length === 1 ? ok(true) : stub.remove(userId)
+          }
+          return { remove } as SessionRpc
+        },
+      },
+      client.userId,
+      Date.now() + 20_000,
+    )
+    expect(new Set(asked).size).toBeGreaterThanOrEqual(sessions.length)
+    await until(() => nothingOf(client.userId))
   })
 
   it('[D31] a mark that could not be set changes nothing', async () => {

@@ -6,7 +6,7 @@ import { ok } from '../../src/protocol/result.ts'
 import { lineStream } from '../../src/session/export.ts'
 import { Session } from '../../src/session/session.ts'
 import { newId } from '../../src/storage/ids.ts'
-import { SESSIONS_PER_PAGE } from '../../src/worker/export.ts'
+import { exportSession, SESSIONS_PER_PAGE, toByteStream } from '../../src/worker/export.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { failStatements } from '../support/workers/d1.ts'
 import { until } from '../support/workers/hold.ts'
@@ -333,6 +333,15 @@ describe('reading as fast as the reader', () => {
     expect(first.value?.byteLength).toBeLessThan(64 * 1024 + LINE_BYTES)
     await reader.read()
     expect(source.made).toBeLessThan(2.1 * perRead)
+    await reader.cancel()
+    expect(source.stopped).toBe(true)
+  })
+
+  it('[U12] whoever leaves in the middle stops the source, not only the end of the request', async () => {
+    const { source, records } = endless()
+    const reader = toByteStream(exportSession(client.userId, lineStream(records))).getReader()
+    for (let n = 0; n < 2; n++) expect((await reader.read()).done).toBe(false)
+    expect(source).toMatchObject({ made: expect.any(Number), stopped: false })
     await reader.cancel()
     expect(source.stopped).toBe(true)
   })

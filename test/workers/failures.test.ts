@@ -112,7 +112,7 @@ describeEach(
       expect(text).not.toContain('SECRETPROMPT')
     })
 
-    it('[D24] after the first token the run ends, and what was said is kept as interrupted', async () => {
+    it('[D24][U41] after the first token the run ends, and what was said is kept as interrupted', async () => {
       const hold = new Hold()
       models.script({ text: ['one ', 'two'], hold: hold.wait, ending: 'break' })
       const stream = new TurnStream(await execute(policy, STREAM))

@@ -1,6 +1,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ListModelsResponse, ListProvidersResponse } from '../../src/protocol/execution/models.ts'
 import { type Client, type Headers, makeClient, parsed, sendWith } from '../support/workers/router.ts'
+import { watchTimers } from '../support/workers/timers.ts'
 
 const DAEMON = 'http://127.0.0.1:11434'
 const CLOUD = 'https://ollama.com'
@@ -168,6 +169,25 @@ describe('GET /llm/models', () => {
     hang = null
     const again = await list(first, keyHeader('ollama', 'patient'), BOTH)
     expect(again.models).toContain('ollama/home:1b')
+  })
+
+  it('[D21] no timer outlives a listing', async () => {
+    const timers = watchTimers()
+    expect((await list(first, keyHeader('openai', 'bad-3'), BOTH)).models).toContain('ollama/home:1b')
+    expect(vi.mocked(setTimeout).mock.calls.map(([, ms]) => ms)).toContain(10_000)
+    expect(timers.pending()).toEqual([])
+  })
+
+  it('[EC 21] a changed configuration is seen at once, and nothing of another comes back', async () => {
+    const ollama = async (allowed?: string) => {
+      const vars = { ...BOTH, OLLAMA_CLOUD_BASE_URL: undefined, OLLAMA_ALLOWED_MODELS: allowed }
+      return (await list(first, {}, vars)).models
+    }
+    expect(await ollama()).toEqual(['ollama/both:1b', 'ollama/home:1b'])
+    expect(await ollama('home:1b')).toEqual(['ollama/home:1b'])
+    asked = []
+    expect(await ollama()).toEqual(['ollama/both:1b', 'ollama/home:1b'])
+    expect(asked.length).toBeGreaterThan(0)
   })
 
   it('remembers the clouds for an hour and Ollama for a minute; failures not at all', async () => {

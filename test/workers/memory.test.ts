@@ -1,6 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { MAX_FACTS_PER_SCOPE, type MemoryChange } from '../../src/core/memory.ts'
+import { ExecuteRequest } from '../../src/protocol/execution/execute.ts'
 import {
   DeleteMemoryResponse,
   ListMemoryResponse,
@@ -171,12 +172,45 @@ describe('[EC 16] recall', () => {
     const remote = await system(id, REMOTE)
     expect([remote.includes('cellar'), remote.includes('green')]).toEqual([false, false])
     expect(models.chats.at(-1)?.origin).toBe('https://cloud.test')
+    // Nor in the call that recorded it, which stands in the history of its session.
+    const sent = JSON.stringify(models.chats.at(-1))
+    expect([sent.includes('cellar'), sent.includes('green')]).toEqual([false, false])
     const local = await system()
     expect([local.includes('cellar'), local.includes('green')]).toEqual([true, true])
     // What a turn recorded that was shown nothing secret is no secret.
     models.script(calls(record('plan', 'buy the attic')), DONE)
     await turnAs(await client.execute(await client.newSession(), makeExecute('go', REMOTE), KEY), 'completed')
     expect(await system(await client.newSession(), REMOTE)).toContain('attic')
+  })
+
+  it('[D32] a Worker of the release before tells no facts, and its turns are served', async () => {
+    models.script(DONE)
+    const { userId } = client
+    const answer = await inside(id, (_sql, _state, session) =>
+      session.execute(
+        { userId, credentials: {}, deploymentProviders: true },
+        ExecuteRequest.parse(makeExecute('hello')),
+        { stream: false, digest: 'd', idempotencyKey: null },
+      ),
+    )
+    expect(answer).toMatchObject({ kind: 'json', body: { status: 'completed' } })
+  })
+
+  it('[D25] is read where a turn is decided, and with no other request', async () => {
+    await putOk(newId(), { key: 'editor', content: 'vim' })
+    const read: string[] = []
+    const batch = env.DB.batch.bind(env.DB)
+    vi.spyOn(env.DB, 'batch').mockImplementation(async <T>(statements: D1PreparedStatement[]) => {
+      const results = await batch<T>(statements)
+      read.push(JSON.stringify(results.map(({ results: rows }) => rows)))
+      return results
+    })
+    for (const path of ['', '/run', '/traces', '/usage', '/export'])
+      await (await client.send('GET', `/api/v1/sessions/${id}${path}`)).arrayBuffer()
+    expect(read.length).toBeGreaterThan(0)
+    expect(read.filter((rows) => rows.includes('vim'))).toEqual([])
+    await client.send('POST', `/api/v1/sessions/${id}/preview`, makeExecute('hello'))
+    expect(read.filter((rows) => rows.includes('vim'))).toHaveLength(1)
   })
 
   it('[D25] costs a turn no trip of its own to D1', async () => {
@@ -323,6 +357,16 @@ describe('[D26] changes of the user’s facts', () => {
     expect(keysOf(await list())).toEqual(['renamed=a'])
   })
 
+  it('of a session’s facts pass only where nothing later is known, too', async () => {
+    const made: MemoryChange = { ...change('now', 30), scope: 'session' } as MemoryChange
+    const factId = made.op === 'record' ? made.id : ''
+    await write(made)
+    await write({ op: 'forget', scope: 'session', id: factId, atMs: 20 })
+    expect(keysOf(await list())).toEqual(['k=now'])
+    await write({ op: 'forget', scope: 'session', id: factId, atMs: 40 })
+    expect(await list()).toEqual([])
+  })
+
   it('of a user who is gone have nowhere to go, and do no harm', async () => {
     await env.DB.prepare('DELETE FROM users WHERE id = ?').bind(client.userId).run()
     await write(change('a', 10))
@@ -331,6 +375,17 @@ describe('[D26] changes of the user’s facts', () => {
 })
 
 describe('[D50] PUT /memory/{id}', () => {
+  /** So many facts about the user, all of long ago. */
+  const fill = async (count: number) => {
+    const statement = env.DB.prepare(
+      `INSERT INTO user_memory (id, user_id, key, content, local_only, created_at, updated_at)
+       VALUES (?, ?, ?, 'x', 0, 1, 1)`,
+    )
+    await env.DB.batch(
+      Array.from({ length: count }, (_, n) => statement.bind(newId(), client.userId, `k${n}`)),
+    )
+  }
+
   it('makes a fact, changes it, and repeats harmlessly', async () => {
     const memoryId = newId()
     const made = await putOk(memoryId.toUpperCase(), { key: 'k', content: 'a', local_only: true })
@@ -410,14 +465,81 @@ describe('[D50] PUT /memory/{id}', () => {
     expect(await list()).toMatchObject([{ content: 'mine' }])
   })
 
+  it('[D50] of many facts at once under one key one is stored, and the others are told which', async () => {
+    const ids = Array.from({ length: 24 }, newId)
+    const answers = await Promise.all(ids.map((memoryId) => put(memoryId, { key: 'k', content: memoryId })))
+    const [stored, ...more] = await list()
+    expect([more, stored?.content]).toEqual([[], stored?.id])
+    const losers = answers.filter(({ status }) => status !== 200)
+    expect(losers).toHaveLength(23)
+    for (const loser of losers)
+      expect(await refused(loser)).toMatchObject({
+        status: 422,
+        code: 'invalid_request',
+        details: { memory_id: stored?.id },
+      })
+  })
+
+  it('[D50] of two facts that change to one key at once one keeps its old one', async () => {
+    const [one, two] = [newId(), newId()]
+    await putOk(one, { key: 'a', content: '1' })
+    await putOk(two, { key: 'b', content: '2' })
+    const both = await Promise.all([one, two].map((memoryId) => put(memoryId, { key: 'c', content: 'new' })))
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 422])
+    expect((await list()).filter(({ key }) => key === 'c')).toHaveLength(1)
+  })
+
+  it('[D27] of many facts at once no more are stored than there is room for', async () => {
+    await fill(MAX_FACTS_PER_SCOPE - 3)
+    const answers = await Promise.all(Array.from({ length: 12 }, () => put(newId(), { content: 'x' })))
+    expect(answers.map(({ status }) => status).sort()).toEqual([...Array(3).fill(200), ...Array(9).fill(422)])
+    expect(await list()).toHaveLength(MAX_FACTS_PER_SCOPE)
+  })
+
+  it('[EC 16] what sessions were promised at once is kept beyond the limit, and the newest are recalled', async () => {
+    await fill(MAX_FACTS_PER_SCOPE - 1)
+    const other = await client.newSession()
+    const hold = new Hold()
+    // Both turns have begun, and know 199 facts, before either of them records one.
+    models.script(async ({ messages }) => {
+      const said = messages.filter(({ role }) => role === 'user').at(-1)?.content ?? ''
+      if (messages.at(-1)?.role !== 'user') return DONE
+      await hold.wait()
+      return calls(record(said, `noted in ${said}`))
+    })
+    const served = [
+      [id, 'one'],
+      [other, 'two'],
+    ].map(([session = '', text = '']) => client.execute(session, makeExecute(text)))
+    await until(() => models.chats.length === 2)
+    hold.release()
+    for (const turn of served) await turnAs(await turn, 'completed')
+    expect(await list()).toHaveLength(MAX_FACTS_PER_SCOPE + 1)
+    const known = await system()
+    expect([known.includes('one: noted in one'), known.includes('two: noted in two')]).toEqual([true, true])
+    expect((await refused(await put(newId(), { content: 'x' }))).details).toEqual({
+      max_facts: MAX_FACTS_PER_SCOPE,
+    })
+  })
+
+  it.each([
+    ['a blank content', { content: ' \n' }],
+    ['a blank key', { key: '  ', content: 'a' }],
+    ['half of a surrogate pair as content', { content: 'a\ud83d' }],
+    ['half of a surrogate pair as key', { key: '\ude00', content: 'a' }],
+  ])('refuses %s, about the user and of a session', async (_, body) => {
+    for (const where of [{}, { scope: 'session', session_id: id }])
+      expect(await refused(await put(newId(), { ...where, ...body }))).toMatchObject({
+        status: 422,
+        code: 'invalid_request',
+      })
+    expect(await list()).toEqual([])
+    const whole = { key: ' k ', content: ' a😀\n' }
+    expect(await putOk(newId(), whole)).toMatchObject(whole)
+  })
+
   it('[D27] refuses one fact too many', async () => {
-    const statement = env.DB.prepare(
-      `INSERT INTO user_memory (id, user_id, key, content, local_only, created_at, updated_at)
-       VALUES (?, ?, ?, 'x', 0, 1, 1)`,
-    )
-    await env.DB.batch(
-      Array.from({ length: MAX_FACTS_PER_SCOPE }, (_, n) => statement.bind(newId(), client.userId, `k${n}`)),
-    )
+    await fill(MAX_FACTS_PER_SCOPE)
     expect(await refused(await put(newId(), { key: 'more', content: 'x' }))).toMatchObject({
       status: 422,
       details: { max_facts: MAX_FACTS_PER_SCOPE },

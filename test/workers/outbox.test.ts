@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { writeCopy } from '../../src/storage/d1/copy.ts'
 import { openDatabase } from '../../src/storage/d1/database.ts'
-import { MAX_BATCH_STATEMENTS } from '../../src/storage/limits.ts'
+import { MAX_BATCH_STATEMENTS, MAX_D1_TEXT_BYTES } from '../../src/storage/limits.ts'
 import { EMPTY_OUTBOX, loadCheckpoint, saveCheckpoint } from '../../src/storage/session/checkpoint.ts'
 import { insertMessage, type StoredMessage } from '../../src/storage/session/messages.ts'
 import type { SessionRow } from '../../src/storage/session/session-row.ts'
@@ -307,12 +307,12 @@ describe('after a crash', () => {
 
 describe('a backlog', () => {
   /** Puts messages into the object that D1 has not got, as if it had been down for long. */
-  async function pileUp(count: number): Promise<void> {
+  async function pileUp(count: number, textOf = (n: number) => `message ${n}`): Promise<void> {
     await inside(id, (sql, state) =>
       state.storage.transactionSync(() => {
         const before = loadCheckpoint(sql)
         for (let n = 1; n <= count; n++) {
-          const write = { w: 'user_message', id: `m${n}`, runId: 'run', text: `message ${n}` } as const
+          const write = { w: 'user_message', id: `m${n}`, runId: 'run', text: textOf(n) } as const
           insertMessage(sql, n, write, Date.now(), 1)
         }
         saveCheckpoint(sql, {
@@ -350,6 +350,46 @@ describe('a backlog', () => {
     flush.mockRestore()
     await ringInTime()
     await until(async () => (await outboxOf()).messagesFrom === null)
+    await expectCopied()
+  })
+
+  it('[D26][D27] of large rows goes out in batches of a bounded size, in which markers weigh nothing', async () => {
+    const most = 'x'.repeat(MAX_D1_TEXT_BYTES)
+    // Every fourth is one that D1 gets a marker for.
+    await pileUp(20, (n) => (n % 4 === 0 ? `${most}!` : most))
+    const flush = onFlush(id, down)
+    await turn()
+    await until(async () => (await outboxOf()).failures === 1)
+    flush.mockRestore()
+    const sizes: number[] = []
+    onFlush(id, async (send, queries) => {
+      sizes.push(queries.length)
+      return send()
+    })
+    await ringInTime()
+    await until(async () => (await outboxOf()).messagesFrom === null)
+    // Eight of 512 KiB to a batch, the markers among them for nothing; the session's row comes with each, the turn last.
+    expect(sizes).toEqual([11, 14])
+    expect((await copyOf(id)).messages.map(({ content }) => String(content).length)).toEqual([
+      ...Array.from({ length: 20 }, (_, n) =>
+        n % 4 === 3 ? `\u0001omitted:${MAX_D1_TEXT_BYTES + 1}`.length : MAX_D1_TEXT_BYTES,
+      ),
+      2,
+      5,
+    ])
+    expect(await outboxOf()).toEqual(EMPTY_OUTBOX)
+  }, 20_000)
+
+  it('[D26] whose messages fill a batch to the last row keeps its turns for the next', async () => {
+    const flush = onFlush(id, down)
+    await pileUp(MAX_BATCH_STATEMENTS - 3)
+    await turn()
+    await until(async () => (await outboxOf()).failures === 1)
+    flush.mockRestore()
+    await ringInTime()
+    await until(async () => (await outboxOf()).turnsFrom === null)
+    expect((await copyOf(id)).messages).toHaveLength(MAX_BATCH_STATEMENTS - 1)
+    expect((await copyOf(id)).turns).toHaveLength(1)
     await expectCopied()
   })
 

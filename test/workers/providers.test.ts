@@ -71,7 +71,8 @@ describe.each([
     const events: ModelEvent[] = []
     for await (const event of provider.invoke(request, context)) {
       if (event.type === 'text_delta') text += event.delta
-      else events.push(event)
+      // What a provider reports on the way is no part of the answer.
+      else if (event.type !== 'usage_so_far') events.push(event)
     }
     return text === '' ? events : [{ type: 'text_delta', delta: text }, ...events]
   }

@@ -3,6 +3,8 @@ import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { SessionUsageResponse } from '../../src/protocol/execution/usage.ts'
 import { Session } from '../../src/session/session.ts'
+import { openDatabase } from '../../src/storage/d1/database.ts'
+import { expireTraceCopies } from '../../src/storage/d1/retention.ts'
 import { newId } from '../../src/storage/ids.ts'
 import type { Env } from '../../src/worker/env.ts'
 import worker from '../../src/worker/main.ts'
@@ -286,6 +288,24 @@ describe('traces', () => {
     await ring()
     expect(await copiesOf(id)).toEqual([false])
     await (late as (() => Promise<unknown>) | null)?.()
+    expect(await copiesOf(id)).toEqual([false])
+  })
+
+  it('[D26] an expiry that arrives late does not undo what was copied after it', async () => {
+    const id = await client.newSession()
+    await execute(id)
+    const [turn] = (await copyOf(id)).turns
+    const rev = Number(turn?.rev)
+    const expire = (ofRev: number) =>
+      expireTraceCopies(openDatabase(env.DB), {
+        sessionId: id,
+        beforeMs: Date.now() + DAY,
+        tracesFromMs: Date.now() + DAY,
+        rev: ofRev,
+      })
+    await expire(rev - 1)
+    expect((await copyOf(id)).turns).toEqual([turn])
+    await expire(rev)
     expect(await copiesOf(id)).toEqual([false])
   })
 

@@ -72,7 +72,7 @@ it('[EC 2] the Worker serves exactly the routes of the contract, and its front p
   expect([...new Set(served)].sort()).toEqual([...published, 'GET /'].sort())
 })
 
-it('the front page says what this is', async () => {
+it('[D53] the front page says what this is', async () => {
   const response = await send('GET', '/')
   expect(response.headers.get('Content-Type')).toContain('text/html')
   expect(await response.text()).toContain('Switchyard')

@@ -52,7 +52,7 @@ const delta = (text: string) => (event: { type: string; delta?: string }) =>
 
 describe('the current envelope', () => {
   it('[D19] of a session without a run is idle', async () => {
-    expect(await show()).toEqual({ status: 'idle', data: { trace_id: '' } })
+    expect(await show()).toEqual({ status: 'idle', data: { trace_id: `trace:${id}` } })
     expect(eventsIn(await (await attach()).rest())).toMatchObject([{ type: 'turn_end', status: 'idle' }])
   })
 
@@ -208,7 +208,7 @@ describe('attaching to a turn', () => {
 })
 
 describe('clients that go away', () => {
-  it('[U02] a cancelled stream does not stop its turn', async () => {
+  it('[U02][U27] a cancelled stream does not stop its turn', async () => {
     const hold = new Hold()
     models.script({ text: ['one '], hold: hold.wait, after: ['two'] })
     const stream = new TurnStream(await client.execute(id, makeExecute('hi'), STREAM))
@@ -233,7 +233,7 @@ describe('clients that go away', () => {
     expect(await show()).toMatchObject({ status: 'completed' })
   })
 
-  it('[U02] a buffered caller that hangs up does not stop its turn', async () => {
+  it('[U02][U27] a buffered caller that hangs up does not stop its turn', async () => {
     const hold = new Hold()
     models.script({ text: ['one '], hold: hold.wait, after: ['two'] })
     const controller = new AbortController()
@@ -316,7 +316,7 @@ describe('the events of a turn', () => {
 describe('idempotent turns', () => {
   const keyed = (key: string, headers = {}) => ({ 'Idempotency-Key': key, ...headers })
 
-  it('[D20] the same key and body is one run: its outcome again, buffered and streamed', async () => {
+  it('[D20][U15] the same key and body is one run: its outcome again, buffered and streamed', async () => {
     models.script({ text: ['one ', 'two'] })
     const body = makeExecute('hi')
     const first = await turnOf(await client.execute(id, body, keyed('k')))
@@ -361,7 +361,7 @@ describe('idempotent turns', () => {
     expect(models.chats).toHaveLength(2)
   })
 
-  it('[D20] a key that is in use attaches to the turn', async () => {
+  it('[D20][U15] a key that is in use attaches to the turn', async () => {
     const hold = new Hold()
     models.script({ text: ['one '], hold: hold.wait, after: ['two'] })
     const body = makeExecute('hi')
@@ -391,7 +391,7 @@ describe('idempotent turns', () => {
     expect(await transcriptOf(id)).toHaveLength(2)
   })
 
-  it('[D20] a failed run is the outcome, too', async () => {
+  it('[D20][U15] a failed run is the outcome, too', async () => {
     models.script({ status: 500 }, { text: ['never'] })
     const first = await refused(await client.execute(id, makeExecute('hi'), keyed('k')))
     expect(first).toMatchObject({ status: 503, code: 'provider_unavailable' })

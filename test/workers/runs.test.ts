@@ -7,7 +7,7 @@ import { eachCase } from '../support/workers/each-case.ts'
 import { Hold } from '../support/workers/hold.ts'
 import { type Client, makeClient, parsed, refused, turnAs, turnOf } from '../support/workers/router.ts'
 import { scriptModels } from '../support/workers/scripted-models.ts'
-import { checkpointOf, transcriptOf } from '../support/workers/session-object.ts'
+import { checkpointOf, messagesOf, transcriptOf } from '../support/workers/session-object.ts'
 import { endOf, eventsOf, STREAM, textOf } from '../support/workers/turn-stream.ts'
 
 const models = scriptModels()
@@ -138,7 +138,7 @@ describe('a turn without tools', () => {
   it('[EC 20.1] a model that does not say what it used leaves usage unknown', async () => {
     models.script({ text: ['x'], usage: null })
     const turn = await turnAs(await client.execute(id, makeExecute('hi')), 'completed')
-    expect(turn.data.usage).toEqual({})
+    expect(turn.data.usage).toEqual({ unknown_count: 1 })
   })
 })
 
@@ -492,10 +492,23 @@ describe('superseding a turn that is served', () => {
     hold.release()
     const usage = await parsed(await client.send('GET', `/api/v1/sessions/${id}/usage`), SessionUsageResponse)
     expect(usage).toEqual({
-      total: {},
-      by_model: [{ provider: 'ollama', model: 'small', request_count: 1 }],
-      by_task_type: [{ task_type: 'chat', request_count: 1 }],
+      total: { unknown_count: 1 },
+      by_model: [{ provider: 'ollama', model: 'small', request_count: 1, unknown_count: 1 }],
+      by_task_type: [{ task_type: 'chat', request_count: 1, unknown_count: 1 }],
     })
+  })
+
+  it('[U28] archiving the session stops the turn: nobody could stop it afterwards', async () => {
+    const hold = new Hold()
+    models.script({ text: ['half '], hold: hold.wait, after: ['never'] })
+    const served = client.execute(id, makeExecute('hi'))
+    await hold.reached()
+    await client.send('PUT', `/api/v1/sessions/${id}`, { archived: true })
+    expect(await refused(await served)).toMatchObject({ status: 409, code: 'run_in_flight' })
+    hold.release()
+    await client.send('PUT', `/api/v1/sessions/${id}`, { archived: false })
+    expect(await turnOf(await client.run(id))).toMatchObject({ status: 'idle' })
+    expect((await messagesOf(id)).at(-1)).toMatchObject({ role: 'assistant', interrupted: true })
   })
 
   it('[EC 15] before the first token nothing is kept but the prompt', async () => {

@@ -116,6 +116,22 @@ describe('create and read', () => {
     })
   })
 
+  it('[U18] messages stand in the order in which they came, whatever the clock says', async () => {
+    const id = await client.newSession()
+    const now = stopClock()
+    models.script({ text: ['answer'] })
+    const sent = ['first', 'second', 'third']
+    for (const [n, text] of sent.entries()) {
+      setClock(now - n * 1_000)
+      await (await client.execute(id, makeExecute(text))).text()
+    }
+    const { session } = await parsed(await read(id), GetSessionResponse)
+    const texts = session.messages.map(({ content }) => content).map((content) => JSON.stringify(content))
+    expect(texts.filter((text) => !text.includes('answer'))).toEqual(
+      sent.map((text) => JSON.stringify({ plaintext: text })),
+    )
+  })
+
   it('[D25] who asks, and whether the session is theirs, is one read of D1', async () => {
     const { id } = await created({ title: 't' })
     const batch = vi.spyOn(env.DB, 'batch')

@@ -152,7 +152,7 @@ describe('what becomes of a call', () => {
     const events = await eventsOf(await execute(permitting({ shell: 'deny' }), 'do it', STREAM))
     expect(endOf(events)).toMatchObject({ status: 'completed', data: { message: { content: 'Then not.' } } })
     expect(events.some(({ type }) => type.startsWith('tool_call'))).toBe(false)
-    expect(textOf(events)).toBe('Trying. Then not.')
+    expect(textOf(events)).toBe('Trying. \n\nThen not.')
     expect(models.chats).toHaveLength(2)
     expect(toolTexts()).toEqual([expect.stringContaining('fly'), expect.stringContaining('shell')])
     expect(await transcriptOf(id)).toMatchObject([
@@ -265,6 +265,19 @@ describe('permissions of a rule', () => {
     })
     expect(models.chats).toHaveLength(0)
   })
+
+  it('[EC 2.13] a preview of such a turn shows the permissions of the request, and says that execute refuses it', async () => {
+    const preview = await parsed(
+      await client.send(
+        'POST',
+        `/api/v1/sessions/${id}/preview`,
+        makeExecute('do it', ruled({ shell: 'allow' })),
+      ),
+      PreviewResponse,
+    )
+    expect(preview.required_permissions).toContainEqual({ permission: 'shell', mode: 'ask' })
+    expect(preview.routing.reason).toContain('execute refuses this turn')
+  })
 })
 
 describe('plan mode', () => {
@@ -358,6 +371,34 @@ describe('gates before a remote model', () => {
     expect(models.chats).toMatchObject([
       { origin: 'https://cloud.test', headers: { authorization: 'Bearer key-1' } },
     ])
+  })
+
+  it('[EC 19] a decision is traced once, however long the gate stood before its call', async () => {
+    models.script({ text: ['x'] })
+    const asked = await turnAs(await execute(toCloud(), 'do it', cloud), 'awaiting_approval')
+    await turnAs(await decide(asked.data.approval.approval_id, 'approved'), 'completed')
+    const { trace } = await parsed(await client.send('GET', `/api/v1/sessions/${id}/traces`), TraceResponse)
+    const types = trace.events.map(({ event_type }) => event_type)
+    for (const once of ['classification', 'routing_decision', 'context_selection', 'approval'] as const)
+      expect([once, types.filter((type) => type === once)]).toEqual([once, [once]])
+  })
+
+  it('[EC 8.6] a model that did not answer is not asked again when the gate of the next one is passed', async () => {
+    models.script({ status: 503 }, { text: ['from the cloud'] })
+    const route = { routing: { default: { model: 'ollama/small', fallbacks: ['openai-compat:cloud/big'] } } }
+    const asked = await turnAs(await execute(toCloud(route), 'do it', cloud), 'awaiting_approval')
+    const turn = await turnAs(await decide(asked.data.approval.approval_id, 'approved'), 'completed')
+    expect(turn.data.routing).toMatchObject({ provider: 'openai-compat:cloud', fallback_used: true })
+    expect(models.chats.map(({ origin }) => origin)).toEqual(['http://127.0.0.1:11434', 'https://cloud.test'])
+  })
+
+  it('[EC 13] declined for an explicit model, the run has no route: nothing was bound to local models', async () => {
+    const explicit = { ...toCloud(), input: { explicit_model: 'openai-compat:cloud/big' } }
+    const asked = await turnAs(await execute(explicit, 'do it', cloud), 'awaiting_approval')
+    expect(await refused(await decide(asked.data.approval.approval_id, 'rejected'))).toMatchObject({
+      status: 422,
+      code: 'no_route',
+    })
   })
 
   it('[EC 13] what was approved is not asked again in the run, but in the next one', async () => {

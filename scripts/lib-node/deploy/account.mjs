@@ -1,5 +1,6 @@
 // Whose account is deployed to.
 import { z } from 'zod'
+import { parseJson } from './parse-json.mjs'
 import { lastWords } from './wrangler-run.mjs'
 
 const LoggedOut = z.object({ loggedIn: z.literal(false) })
@@ -50,18 +51,3 @@ export async function chooseAccount(wrangler, wanted) {
 
 /** @param {readonly { id: string, name: string }[]} accounts */
 const listOf = (accounts) => accounts.map(({ id, name }) => `  ${id}  ${name}`).join('\n')
-
-/**
- * What a command with `--json` printed.
- * @template {z.ZodType} T
- * @param {T} schema
- * @param {string} text
- * @returns {z.infer<T> | undefined} undefined when it is something else
- */
-export function parseJson(schema, text) {
-  try {
-    return schema.safeParse(JSON.parse(text)).data
-  } catch {
-    return undefined
-  }
-}

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { parse, stringify, TomlError } from 'smol-toml'
 import { z } from 'zod'
+import { problemsOf } from './variables.mjs'
 
 /** Where a user's own settings are, beside wrangler.toml. Git ignores it. */
 export const OVERRIDES = 'wrangler.deploy.toml'
@@ -55,6 +56,11 @@ export function readConfiguration(root) {
   const vars = { ...base.vars, ...own.value?.vars }
   const refused = Object.keys(vars).map(refusalOf).find(Boolean)
   if (refused !== undefined) return { ok: false, error: refused }
+  const problems = problemsOf(vars)
+  if (problems.length > 0) {
+    const lines = problems.map((problem) => `  ${problem}`)
+    return { ok: false, error: `The router could not use all of its variables:\n${lines.join('\n')}` }
+  }
   const [database] = base.d1_databases
   const migrations = path.resolve(root, database.migrations_dir)
   const name = own.value?.name ?? base.name

@@ -54,25 +54,33 @@ export async function deploy(options, world) {
     `${options.dryRun ? 'Dry run: deploying' : 'Deploying'} ${merged.name}, configured by ${sources.join(' and ')}`,
   )
 
-  /** @type {{ token?: string | undefined, address?: string | undefined }} */
+  /** @type {Reached} */
   const reached = {}
-  const problem = options.dryRun
-    ? await dryRun(wrangler, { configuration: configuration.value, scratch, say })
-    : await remoteSteps(wrangler, configuration.value, world, reached)
-  if (problem !== undefined) complain(problem)
-  // Also when a later step failed: a token that is set and was never shown would be lost.
-  if (reached.token !== undefined) tellToken(say, reached.token, reached.address)
-  else if (problem === undefined && reached.address !== undefined) {
-    say(`\nSign in: npm run switchyard -- login --url ${reached.address}`)
+  try {
+    const problem = options.dryRun
+      ? await dryRun(wrangler, { configuration: configuration.value, scratch, say })
+      : await remoteSteps(wrangler, configuration.value, world, reached)
+    if (problem !== undefined) complain(problem)
+    else if (reached.token === undefined && reached.address !== undefined) {
+      say(`\nSign in: npm run switchyard -- login --url ${reached.address}`)
+    }
+    return problem === undefined ? 0 : 1
+  } finally {
+    // Whatever else failed: a token that is set and was never shown would be lost.
+    tellToken(say, reached)
   }
-  return problem === undefined ? 0 : 1
 }
+
+/**
+ * How far a deployment came: the token once it is about to be set, whether it surely was, and the router's address.
+ * @typedef {{ token?: string, tokenIsSet?: boolean, address?: string }} Reached
+ */
 
 /**
  * @param {import('./wrangler-run.mjs').RunWrangler} anyAccount
  * @param {import('./configuration.mjs').Configuration} configuration
  * @param {World} world
- * @param {{ token?: string | undefined, address?: string | undefined }} reached is filled in on the way
+ * @param {Reached} reached is filled in on the way
  * @returns {Promise<string | undefined>} what went wrong
  */
 async function remoteSteps(anyAccount, { merged, migrations }, { root, env, net, stop, say }, reached) {
@@ -106,10 +114,13 @@ async function remoteSteps(anyAccount, { merged, migrations }, { root, env, net,
   const secret = await ensureBootstrapSecret(wrangler, {
     config,
     makeToken: () => randomBytes(TOKEN_BYTES).toString('base64url'),
+    onToken: (token) => {
+      reached.token = token
+    },
   })
   if (!secret.ok) return secret.error
-  reached.token = secret.value.token
-  tell('secret', `BOOTSTRAP_TOKEN ${reached.token === undefined ? 'is set already, kept' : 'made'}`)
+  reached.tokenIsSet = secret.value.made
+  tell('secret', `BOOTSTRAP_TOKEN ${secret.value.made ? 'made' : 'is set already, kept'}`)
 
   const code = await deployCode(wrangler, { config })
   if (!code.ok) return code.error
@@ -133,10 +144,18 @@ async function remoteSteps(anyAccount, { merged, migrations }, { root, env, net,
 
 /**
  * @param {(line: string) => void} say
- * @param {string} token
- * @param {string | undefined} address
+ * @param {Reached} reached
  */
-function tellToken(say, token, address) {
+function tellToken(say, { token, tokenIsSet = false, address }) {
+  if (token === undefined) return
+  if (!tokenIsSet) {
+    say(`
+Whether the bootstrap token was set is not known. If the next npm run deploy says that BOOTSTRAP_TOKEN is set already,
+it is this one; it is shown only now:
+
+  ${token}`)
+    return
+  }
   say(`
 The bootstrap token is what this router asks for before it makes an account. It is shown only now:
 

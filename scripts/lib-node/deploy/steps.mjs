@@ -2,7 +2,7 @@
 // that the next run goes on where one was cut off.
 import { readdirSync } from 'node:fs'
 import { z } from 'zod'
-import { parseJson } from './account.mjs'
+import { parseJson } from './parse-json.mjs'
 import { lastWords } from './wrangler-run.mjs'
 
 /**
@@ -78,10 +78,11 @@ export async function applyRemoteMigrations(wrangler, { config, names }) {
  * Makes the bootstrap secret of a Worker that has none. Without it nobody can make an account (D43), and it is there
  * before the first version that serves requests: wrangler creates an empty Worker for it, which has no address yet.
  * @param {RunWrangler} wrangler
- * @param {{ config: string, makeToken: () => string }} what
- * @returns {Promise<Outcome<{ token: string | undefined }>>} the token, if it was made now
+ * @param {{ config: string, makeToken: () => string, onToken: (token: string) => void }} what `onToken` is told the token
+ *   before it is set: whatever happens then, it may be the one that holds
+ * @returns {Promise<Outcome<{ made: boolean }>>}
  */
-export async function ensureBootstrapSecret(wrangler, { config, makeToken }) {
+export async function ensureBootstrapSecret(wrangler, { config, makeToken, onToken }) {
   const result = await wrangler(['secret', 'list', '--format', 'json', '--config', config])
   const isNew = result.code !== 0 && NO_WORKER.test(`${result.stdout}${result.stderr}`)
   const listed = isNew ? [] : result.code === 0 ? parseJson(Secrets, result.stdout) : undefined
@@ -93,11 +94,12 @@ export async function ensureBootstrapSecret(wrangler, { config, makeToken }) {
       error: `The Worker has a secret LOCAL_DEV, which is for routers on your own machine: remove it with \`npx wrangler secret delete LOCAL_DEV --config ${config}\`.`,
     }
   }
-  if (names.includes('BOOTSTRAP_TOKEN')) return { ok: true, value: { token: undefined } }
+  if (names.includes('BOOTSTRAP_TOKEN')) return { ok: true, value: { made: false } }
   const token = makeToken()
+  onToken(token)
   const put = await wrangler(['secret', 'put', 'BOOTSTRAP_TOKEN', '--config', config], { input: token })
   if (put.code !== 0) return failed('The secret BOOTSTRAP_TOKEN could not be set.', put)
-  return { ok: true, value: { token } }
+  return { ok: true, value: { made: true } }
 }
 
 /**

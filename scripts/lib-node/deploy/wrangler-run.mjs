@@ -3,8 +3,12 @@ import { spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import { z } from 'zod'
 import { OWN_NODE } from '../repository.mjs'
 import { wranglerArguments, wranglerEnvironment } from '../wrangler.mjs'
+import { parseJson } from './parse-json.mjs'
+
+const Entry = z.record(z.string(), z.unknown())
 
 /** Enough for an error with its explanation, and no more than a person reads. */
 const LAST_LINES = 15
@@ -87,10 +91,11 @@ function entriesIn(file) {
     if (/** @type {NodeJS.ErrnoException} */ (error).code === 'ENOENT') return []
     throw error
   }
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line))
+  return text.split('\n').flatMap((line) => {
+    // A wrangler that was ended may leave half a line; what it told before counts all the same.
+    const entry = parseJson(Entry, line)
+    return entry === undefined ? [] : [entry]
+  })
 }
 
 /**

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import { SwitchyardClient } from '../../client/client.ts'
 import type { ApiKeySummary } from '../../protocol/execution/account.ts'
-import { parseSessionId } from '../../protocol/execution/ids.ts'
 import {
   type CommandDeps,
   CommandStop,
@@ -9,6 +8,7 @@ import {
   optionsOf,
   requireClient,
   requireConsent,
+  requireId,
   routerUrl,
 } from '../command-context.ts'
 import { loadCredentials, saveCredentials } from '../credentials.ts'
@@ -64,7 +64,8 @@ export function addApiKeyCommands(
     .description('Revokes a key. Whoever signed in with it is signed out at once.')
     .option('--yes', 'do not ask')
     .addHelpText('after', '\nExample:\n  switchyard apikey revoke 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11 --yes')
-    .action(async (id: string, _options: unknown, command: Command) => {
+    .action(async (typed: string, _options: unknown, command: Command) => {
+      const id = requireId(typed, 'key')
       const { options, io, client } = await open<{ yes?: boolean }>(command)
       end(await revoke(client, io, id, options.yes))
     })
@@ -88,7 +89,7 @@ async function revoke(
   yes: boolean | undefined,
 ): Promise<number> {
   const keys = must(await client.keys.list())
-  if (keys.some((key) => key.current && key.id === parseSessionId(id))) {
+  if (keys.some((key) => key.current && key.id === id)) {
     const message = 'this is the key that you are signed in with; `switchyard apikey rotate` replaces it'
     throw new CommandStop(EXIT.usage, message)
   }

@@ -7,7 +7,8 @@ import { type CommandDeps, CommandStop, optionsOf } from '../command-context.ts'
 import { globalConfigPath, projectConfigPath } from '../config-file.ts'
 import { configTemplate } from '../config-template.ts'
 import { EXIT } from '../exit-code.ts'
-import { loadConfig, notAModel, policyOf } from '../policy.ts'
+import { notAModel } from '../model-reference.ts'
+import { loadConfig, policyOf } from '../policy.ts'
 
 /** `config path | show | init`. */
 export function addConfigCommands(
@@ -52,7 +53,7 @@ export function addConfigCommands(
       for (const notice of loaded.value.notices) io.err(`${io.paint.yellow('note')}: ${notice}\n`)
       const { classification, routing, privacy, tools } = policy.value
       const shown = { classification, routing, privacy, tools, local_preferences: loaded.value.preferences }
-      io.out(options.json ? `${JSON.stringify(policy.value, null, 2)}\n` : stringify(withoutNulls(shown)))
+      io.out(options.json ? `${JSON.stringify(policy.value, null, 2)}\n` : stringify(onlySet(shown)))
       end(EXIT.ok)
     })
 
@@ -84,7 +85,10 @@ const files = (): [string, string][] => [
   ['project', projectConfigPath(here())],
 ]
 
-/** TOML has no null; what is unset is left out. */
-function withoutNulls(value: object): object {
-  return JSON.parse(JSON.stringify(value, (_key, inner) => (inner === null ? undefined : inner)))
+/** TOML has no null; what is unset is left out, and so is a table that holds nothing. */
+function onlySet(value: object): object {
+  return JSON.parse(JSON.stringify(value, (_key, inner) => (isUnset(inner) ? undefined : inner)))
 }
+
+const isUnset = (value: unknown): boolean =>
+  value === null || (typeof value === 'object' && !Array.isArray(value) && Object.keys(value).length === 0)

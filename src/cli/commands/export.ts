@@ -2,7 +2,14 @@ import type { Command } from 'commander'
 import type { SwitchyardClient } from '../../client/client.ts'
 import type { ClientFailure } from '../../client/failure.ts'
 import { ok, type Result } from '../../protocol/result.ts'
-import { type CommandDeps, CommandStop, optionsOf, requireClient, routerUrl } from '../command-context.ts'
+import {
+  type CommandDeps,
+  CommandStop,
+  optionsOf,
+  requireClient,
+  requireId,
+  routerUrl,
+} from '../command-context.ts'
 import { EXIT, exitCodeOf } from '../exit-code.ts'
 import { openExportFile } from '../export-file.ts'
 import { failureText } from '../failure-text.ts'
@@ -22,7 +29,8 @@ export function addExportCommand(program: Command, deps: CommandDeps, end: (exit
       'after',
       '\nExamples:\n  switchyard export --output mine.ndjson\n  switchyard export 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11 | jq .type',
     )
-    .action(async (session: string | undefined, _options: unknown, command: Command) => {
+    .action(async (typed: string | undefined, _options: unknown, command: Command) => {
+      const session = typed === undefined ? undefined : requireId(typed, 'session')
       const options = optionsOf<{ output?: string }>(command)
       const io = deps.makeIo(options)
       const client = await requireClient(routerUrl(options), io)

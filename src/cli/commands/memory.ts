@@ -1,12 +1,18 @@
 import type { Command } from 'commander'
+import { v7 as uuidv7 } from 'uuid'
 import type { SwitchyardClient } from '../../client/client.ts'
-import type { MemoryRecord } from '../../protocol/execution/memory.ts'
+import {
+  MAX_MEMORY_CONTENT_CHARS,
+  MAX_MEMORY_KEY_CHARS,
+  type MemoryRecord,
+} from '../../protocol/execution/memory.ts'
 import {
   type CommandDeps,
   CommandStop,
   must,
   optionsOf,
   requireClient,
+  requireId,
   routerUrl,
 } from '../command-context.ts'
 import { EXIT } from '../exit-code.ts'
@@ -37,7 +43,11 @@ Examples:
     )
 
   const open = async (command: Command) => {
-    const options = optionsOf<MemoryOptions>(command)
+    const { session, ...others } = optionsOf<MemoryOptions>(command)
+    const options = {
+      ...others,
+      ...(session === undefined ? {} : { session: requireId(session, 'session') }),
+    }
     const io = deps.makeIo(options)
     return { options, io, client: await requireClient(routerUrl(options), io) }
   }
@@ -66,15 +76,18 @@ Examples:
     .option('--local-only', 'no remote model may see it')
     .addHelpText('after', '\nExample:\n  switchyard memory set tests "run them with npm test"')
     .action(async (key: string, words: string[], _options: unknown, command: Command) => {
+      const content = words.join(' ')
+      requireLength('key', key, MAX_MEMORY_KEY_CHARS)
+      requireLength('text', content, MAX_MEMORY_CONTENT_CHARS)
       const { options, io, client } = await open(command)
       const known = (await factsIn(client, options.session)).find((fact) => fact.key === key)
       const fact = must(
-        await client.memory.put(known?.id ?? crypto.randomUUID(), {
+        await client.memory.put(known?.id ?? uuidv7(), {
           ...(options.session === undefined
             ? { scope: 'user' }
             : { scope: 'session', session_id: options.session }),
           key,
-          content: words.join(' '),
+          content,
           ...(options.localOnly ? { local_only: true } : {}),
         }),
       )
@@ -96,6 +109,13 @@ Examples:
       io.err(`forgot ${oneLine(fact.key ?? fact.id, MAX_LISTED_CHARS)}\n`)
       end(EXIT.ok)
     })
+}
+
+/** What the router would refuse is refused before it is asked, in words for a command line. */
+function requireLength(what: 'key' | 'text', value: string, mostChars: number): void {
+  if (value.trim() === '') throw new CommandStop(EXIT.usage, `the ${what} of a fact must not be empty`)
+  if (value.length > mostChars)
+    throw new CommandStop(EXIT.usage, `the ${what} of a fact has at most ${mostChars} characters`)
 }
 
 const factsIn = async (client: SwitchyardClient, session: string | undefined): Promise<MemoryRecord[]> =>

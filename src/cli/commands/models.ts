@@ -1,13 +1,12 @@
 import type { Command } from 'commander'
 import type { ProviderKeys } from '../../client/provider-header.ts'
-import { isBuiltInProvider, type Provider } from '../../protocol/execution/ids.ts'
+import type { Provider } from '../../protocol/execution/ids.ts'
 import type {
   ListModelsResponse,
   ModelDescriptor,
   ProviderDescriptor,
   UnavailableProvider,
 } from '../../protocol/execution/models.ts'
-import { ExecutePolicy } from '../../protocol/execution/policy.ts'
 import {
   type CommandDeps,
   CommandStop,
@@ -19,7 +18,7 @@ import {
 import { EXIT } from '../exit-code.ts'
 import type { CliIo } from '../io.ts'
 import { oneLine } from '../printable.ts'
-import { providerKeysFor } from '../provider-keys.ts'
+import { keyVariables, providerKey } from '../provider-keys.ts'
 
 /** Names of models have some dozen characters; a longer one must not widen the table without end. */
 const MAX_NAME_CHARS = 120
@@ -87,32 +86,14 @@ function only(
   return { models: models.filter(isAsked), unavailable: unavailable.filter(isAsked) }
 }
 
-/** Names no model, so that only the reference given beside it counts. */
-const EMPTY_POLICY = ExecutePolicy.parse({
-  version: 1,
-  source: 'none',
-  classification: {},
-  routing: {},
-  tools: {},
-  privacy: {},
-})
-
-/** The key of each provider that has one in the environment, under the rules that hold for a run. */
+/** The key of each provider that has one in the environment. */
 const keysInEnvironment = (providers: readonly ProviderDescriptor[]): ProviderKeys =>
   Object.fromEntries(
-    providers.flatMap(({ id }) => Object.entries(providerKeysFor(EMPTY_POLICY, `${id}/any`))),
+    providers.flatMap(({ id }) => {
+      const key = providerKey(id)
+      return key === undefined ? [] : [[id, key]]
+    }),
   )
-
-/** The variables that hold a provider's key; the first that is set counts. */
-function variablesOf(provider: Provider): string[] {
-  const name = provider
-    .replace(/^openai-compat:/, '')
-    .toUpperCase()
-    .replaceAll('-', '_')
-  const ours = `SWITCHYARD_PROVIDER_${name}_API_KEY`
-  // Ollama's key has no name that other programs agree on.
-  return isBuiltInProvider(provider) && provider !== 'ollama' ? [ours, `${name}_API_KEY`] : [ours]
-}
 
 function unavailableText(
   { provider, reason, message }: UnavailableProvider,
@@ -131,7 +112,7 @@ function remedyFor(
   reason: UnavailableProvider['reason'],
   { local, keySent }: { local: boolean; keySent: boolean },
 ): string | undefined {
-  const variables = variablesOf(provider)
+  const variables = keyVariables(provider)
   const toSet = variables.at(-1)
   switch (reason) {
     case 'missing_credentials':

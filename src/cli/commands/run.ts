@@ -3,12 +3,20 @@ import { type Command, Option } from 'commander'
 import { ModelReference } from '../../protocol/execution/ids.ts'
 import { TaskIntent } from '../../protocol/execution/policy.ts'
 import type { ApproveMode } from '../approver.ts'
-import { type CommandDeps, CommandStop, optionsOf, requireClient, routerUrl } from '../command-context.ts'
+import {
+  type CommandDeps,
+  CommandStop,
+  optionsOf,
+  requireClient,
+  requireId,
+  routerUrl,
+} from '../command-context.ts'
 import { EXIT } from '../exit-code.ts'
 import { runInteractive } from '../interactive.ts'
 import { withInterrupts } from '../interrupts.ts'
 import type { CliIo } from '../io.ts'
-import { loadConfig, notAModel, policyOf } from '../policy.ts'
+import { notAModel } from '../model-reference.ts'
+import { loadConfig, policyOf } from '../policy.ts'
 import { printable } from '../printable.ts'
 import { fillPrompt, templateNote } from '../prompt-templates.ts'
 import { providerKeysFor } from '../provider-keys.ts'
@@ -55,7 +63,12 @@ export function addRunCommand(program: Command, deps: CommandDeps, end: (exitCod
     .option('--cwd <dir>', 'the workspace (default: the current folder)')
     .addOption(new Option('--yes', 'approve everything that would be asked').conflicts('deny'))
     .addOption(new Option('--deny', 'decline everything that would be asked'))
-    .addOption(new Option('--command <intent>', 'what kind of task it is').choices(TaskIntent.options))
+    .addOption(
+      new Option(
+        '--command <intent>',
+        'what kind of task the first turn is; later turns are classified anew by what the run does',
+      ).choices(TaskIntent.options),
+    )
     .option('--prompt <name>', 'use a prompt template (see `switchyard prompts`); the words fill it')
     .option('--file <path>', 'attach a file of the workspace; may be given several times', collect)
     .option('--title <text>', 'title of the new session')
@@ -79,6 +92,7 @@ async function run(
   const cwd = options.cwd ?? process.cwd()
   if (options.model !== undefined && !ModelReference.safeParse(options.model).success)
     throw new CommandStop(EXIT.usage, notAModel(options.model))
+  const session = options.session === undefined ? {} : { sessionId: requireId(options.session, 'session') }
   const config = loadConfig({ cwd })
   if (!config.ok) throw new CommandStop(EXIT.usage, config.error.message)
   const policy = policyOf(config.value, options.model)
@@ -86,7 +100,6 @@ async function run(
   for (const notice of config.value.notices) io.err(`${io.paint.yellow('note')}: ${notice}\n`)
   const task = await taskOf(words, options, cwd, io)
   const client = await requireClient(url, io, providerKeysFor(policy.value, options.model))
-  const session = options.session === undefined ? {} : { sessionId: options.session }
   if (task === undefined) return runInteractive({ client, cwd, policy: policy.value, io, ...session })
   const result = await withInterrupts(io, (signal) =>
     runTask({

@@ -8,6 +8,7 @@ import {
   optionsOf,
   requireClient,
   requireConsent,
+  requireId,
   routerUrl,
 } from '../command-context.ts'
 import { EXIT } from '../exit-code.ts'
@@ -66,7 +67,8 @@ Examples:
     .description('Prints the messages of a session, the oldest first.')
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  switchyard sessions show 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11')
-    .action(async (id: string, _options: unknown, command: Command) => {
+    .action(async (typed: string, _options: unknown, command: Command) => {
+      const id = requireId(typed, 'session')
       const { options, io, client } = await open<{ json?: boolean }>(command)
       const session = must(await client.sessions.get(id))
       if (options.json) io.out(`${JSON.stringify(session, null, 2)}\n`)
@@ -79,7 +81,8 @@ Examples:
     .description('Archives a session, or takes it back.')
     .option('--restore', 'take it back')
     .addHelpText('after', '\nExample:\n  switchyard sessions archive 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11')
-    .action(async (id: string, _options: unknown, command: Command) => {
+    .action(async (typed: string, _options: unknown, command: Command) => {
+      const id = requireId(typed, 'session')
       const { options, io, client } = await open<{ restore?: boolean }>(command)
       const session = must(await client.sessions.update(id, { archived: !options.restore }))
       io.err(`${session.archived ? 'archived' : 'restored'} ${session.id}\n`)
@@ -94,7 +97,8 @@ Examples:
       'after',
       '\nExample:\n  switchyard sessions delete 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11 --yes',
     )
-    .action(async (id: string, _options: unknown, command: Command) => {
+    .action(async (typed: string, _options: unknown, command: Command) => {
+      const id = requireId(typed, 'session')
       const { options, io, client } = await open<{ yes?: boolean }>(command)
       end(await remove(client, io, id, options.yes))
     })

@@ -1,7 +1,14 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { SwitchyardClient } from '../../client/client.ts'
 import type { Payload, TraceEvent } from '../../protocol/execution/trace.ts'
-import { type CommandDeps, CommandStop, optionsOf, requireClient, routerUrl } from '../command-context.ts'
+import {
+  type CommandDeps,
+  CommandStop,
+  optionsOf,
+  requireClient,
+  requireId,
+  routerUrl,
+} from '../command-context.ts'
 import { EXIT, exitCodeOf } from '../exit-code.ts'
 import { failureText } from '../failure-text.ts'
 import { oneLine } from '../printable.ts'
@@ -38,7 +45,8 @@ export function addTraceCommand(program: Command, deps: CommandDeps, end: (exitC
       'after',
       '\nExamples:\n  switchyard trace 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11\n  switchyard trace 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11 --all --json | jq .event_type',
     )
-    .action(async (session: string, _options: unknown, command: Command) => {
+    .action(async (typed: string, _options: unknown, command: Command) => {
+      const session = requireId(typed, 'session')
       const options = optionsOf<TraceOptions>(command)
       const io = deps.makeIo(options)
       const client = await requireClient(routerUrl(options), io)
@@ -117,7 +125,7 @@ function whatHappened(payload: Payload): string {
   }
 }
 
-/** A counter that is zero here may be one that was never told (EC 19), so it is shown as unknown (U43). */
+/** A counter that is zero here may be one that was never told (EC 19): without a price it is shown as unknown (U43). */
 function costLine(cost: Extract<Payload, { type: 'cost' }>): string {
   const {
     input_tokens,

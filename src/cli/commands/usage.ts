@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import type { SessionUsageResponse, Usage } from '../../protocol/execution/usage.ts'
-import { type CommandDeps, must, optionsOf, requireClient, routerUrl } from '../command-context.ts'
+import { type CommandDeps, must, optionsOf, requireClient, requireId, routerUrl } from '../command-context.ts'
 import { EXIT } from '../exit-code.ts'
 import type { CliIo } from '../io.ts'
 import { oneLine } from '../printable.ts'
-import { usageLine } from '../run-summary.ts'
+import { costOf, usageLine } from '../run-summary.ts'
 
 /** Names of models have some dozen characters; a longer one must not widen the table without end. */
 const MAX_NAME_CHARS = 120
@@ -21,7 +21,8 @@ export function addUsageCommand(program: Command, deps: CommandDeps, end: (exitC
     )
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  switchyard usage 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11')
-    .action(async (session: string, _options: unknown, command: Command) => {
+    .action(async (typed: string, _options: unknown, command: Command) => {
+      const session = requireId(typed, 'session')
       const options = optionsOf<{ json?: boolean }>(command)
       const io = deps.makeIo(options)
       const client = await requireClient(routerUrl(options), io)
@@ -69,8 +70,5 @@ const calls = (count: number): string => `${count} call${count === 1 ? '' : 's'}
 
 const counters = (usage: Usage): string => oneLine(usageLine(usage), MAX_LINE_CHARS)
 
-/** Whether there is nothing to guess about: both counters and the price (U43). */
-const isKnown = (usage: Usage): boolean =>
-  usage.input_tokens !== undefined &&
-  usage.output_tokens !== undefined &&
-  (usage.actual_cost ?? usage.estimated_cost) !== undefined
+/** Whether there is nothing to guess about: a price is told only where the counters are known, too (U43). */
+const isKnown = (usage: Usage): boolean => costOf(usage) !== undefined && !usage.unknown_count

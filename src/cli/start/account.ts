@@ -1,8 +1,9 @@
 import { SwitchyardClient } from '../../client/client.ts'
 import { err, ok, type Result } from '../../protocol/result.ts'
-import { loadCredentials, saveCredentials } from '../credentials.ts'
+import { loadCredentials } from '../credentials.ts'
 import { failureText } from '../failure-text.ts'
 import type { CliIo } from '../io.ts'
+import { makeAccount, replacedNote } from '../new-account.ts'
 import { type SignInFailure, signedInClient } from '../sign-in.ts'
 
 /**
@@ -13,15 +14,14 @@ export async function clientWithAccount(url: string, io: CliIo): Promise<Result<
   const stored = loadCredentials(url)
   if (!stored.ok) return err(stored.error.message)
   if (stored.value === null && !hasKeyInEnvironment()) {
-    const made = await makeAccount(url, io, `Made an account on ${url}.`)
+    const made = await newAccount(url, io, `Made an account on ${url}.`)
     if (!made.ok) return made
   }
   const first = await signedInClient({ url, io, providerKeys: {} })
   if (first.ok) return first
   // A key that the user set himself is his to put right.
   if (!isRefusedKey(first.error) || hasKeyInEnvironment()) return err(first.error.message)
-  const note = `${url} does not know the stored key any more (its state was reset): made a new account.`
-  const made = await makeAccount(url, io, note)
+  const made = await newAccount(url, io, replacedNote(url))
   if (!made.ok) return made
   const second = await signedInClient({ url, io, providerKeys: {} })
   return second.ok ? second : err(second.error.message)
@@ -31,12 +31,16 @@ const hasKeyInEnvironment = (): boolean => (process.env.SWITCHYARD_API_KEY ?? ''
 
 const isRefusedKey = ({ kind }: SignInFailure): boolean => kind === 'not_signed_in'
 
-async function makeAccount(url: string, io: CliIo, note: string): Promise<Result<null, string>> {
-  const made = await new SwitchyardClient({ baseUrl: url }).bootstrap()
-  if (!made.ok) return err(`No account could be made on ${url}: ${failureText(made.error)}`)
-  const { user_id, api_key } = made.value
-  const saved = saveCredentials(url, { user_id, api_key })
-  if (!saved.ok) return err(saved.error.message)
+async function newAccount(url: string, io: CliIo, note: string): Promise<Result<null, string>> {
+  const made = await makeAccount(new SwitchyardClient({ baseUrl: url }))
+  if (!made.ok) {
+    const { error } = made
+    return err(
+      error.kind === 'storage'
+        ? error.message
+        : `No account could be made on ${url}: ${failureText(error.failure)}`,
+    )
+  }
   io.err(`${note}\n`)
   return ok(null)
 }

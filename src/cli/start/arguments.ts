@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { DEMO_MODEL } from '../../host/demo/model.ts'
+import { parseSessionId } from '../../protocol/execution/ids.ts'
 import { err, ok, type Result } from '../../protocol/result.ts'
 
 export const DEFAULT_PORT = 8787
@@ -59,6 +60,9 @@ export function readStartArguments(
   if (!Number.isInteger(port) || port < 1 || port > 65_535) {
     return err(`PORT=${portText} is no port number (1 to 65535).`)
   }
+  const session = nonEmpty(values.session)
+  const sessionId = session === undefined ? undefined : parseSessionId(session)
+  if (sessionId === null) return err(`--session ${session} is no id of a session.`)
   const prompt = positionals.join(' ').trim()
   return ok({
     help: values.help ?? false,
@@ -66,7 +70,7 @@ export function readStartArguments(
     port,
     portGiven: portText !== '',
     model: nonEmpty(values.model) ?? nonEmpty(env.SWITCHYARD_MODEL),
-    sessionId: nonEmpty(values.session),
+    sessionId,
     persistTo: nonEmpty(values['persist-to']),
   })
 }

@@ -42,7 +42,7 @@ export function toolResults(
       return refuse(`call ${callId} is not outstanding`, { call_id: callId })
     }
     if (epoch !== undefined && epoch !== state.driverEpoch) {
-      return refuse('the result comes from an earlier driver of this run', {
+      return refuse('the result comes from another driver than that of this run', {
         call_id: callId,
         driver_epoch: state.driverEpoch,
       })

@@ -30,7 +30,7 @@ const routeOf = ({ classification, routing }: TurnReport): LastRoute => ({
 export function resolved(
   state: RunState,
   { turnId }: Serving,
-  { report, traces, gate, call, failedCall }: Input<'turn_resolved'>,
+  { report, traces, gate, failed, call, failedCall }: Input<'turn_resolved'>,
   context: StepContext,
 ): Step {
   const decided: RunState = { ...state, lastRoute: routeOf(report), promptTraced: true }
@@ -63,6 +63,7 @@ export function resolved(
       kind: gate.kind,
       ...(gate.kind === 'remote_disclosure' ? { disclosure: gate.disclosure } : {}),
       decided: null,
+      ...(failed === undefined || failed.length === 0 ? {} : { failed }),
       pending: [],
       resume: 'Invoke',
     },
@@ -228,6 +229,10 @@ function planMade(
   payloads: Payload[],
   context: StepContext,
 ): Step {
+  if (text.trim() === '') {
+    const silent = failure('provider_error', 'the model ended its planning without a plan')
+    return ended(state, turnId, failed(silent), writes, [], payloads, context)
+  }
   const planId = context.newId()
   const approvalId = context.newId()
   const version = (state.planVersion ?? 0) + 1
@@ -280,7 +285,7 @@ export function finishFailure(
 ): Step {
   const writes: Write[] = []
   const payloads: Payload[] = []
-  if (partial && partial.text !== '') {
+  if (partial && partial.text.trim() !== '') {
     writes.push(saying(state.runId, partial.text, partial.call, context, { interrupted: true }))
     payloads.push(saidBy(partial.call))
   }

@@ -1,5 +1,6 @@
 import type { ContinueRequest } from '../../protocol/execution/continue.ts'
 import type { Failure } from '../../protocol/execution/errors.ts'
+import type { ModelReference } from '../../protocol/execution/ids.ts'
 import type { TaskIntent } from '../../protocol/execution/policy.ts'
 import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
 import type {
@@ -49,6 +50,8 @@ export type RunInputEvent =
       report: TurnReport
       traces: TracePayload[]
       gate: Gate | null
+      /** Models of the turn that were asked before and did not answer; they are not asked again after the gate. */
+      failed?: readonly ModelReference[]
       /** The call about to leave, its usage still unknown. */
       call: CallRecord
       /** The call before it in this turn, which did not answer. */

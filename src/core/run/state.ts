@@ -1,5 +1,5 @@
 import type { ApprovalDecision } from '../../protocol/execution/continue.ts'
-import type { ContentRef, Provider } from '../../protocol/execution/ids.ts'
+import type { ContentRef, ModelReference, Provider } from '../../protocol/execution/ids.ts'
 import type { TaskIntent } from '../../protocol/execution/policy.ts'
 import type { ApprovalKind, ToolApproval } from '../../protocol/execution/turn.ts'
 
@@ -37,6 +37,8 @@ export type RunPhase =
       disclosure?: Disclosure
       /** The decision has been accepted; the turn that it started has not reached a checkpoint yet. */
       decided: ApprovalDecision | null
+      /** What had been asked in this turn before the gate, and did not answer. */
+      failed?: readonly ModelReference[]
       pending: PendingWrite[]
       resume: 'Invoke' | 'NextTurn'
     }

@@ -24,7 +24,7 @@ export function supersede(
   if (state.active) {
     const { turnId } = state.active
     if (partial) {
-      if (partial.text !== '') {
+      if (partial.text.trim() !== '') {
         result.writes.push(saying(state.runId, partial.text, partial.call, context, { interrupted: true }))
         result.payloads.push(saidBy(partial.call))
       }

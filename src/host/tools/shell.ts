@@ -69,6 +69,8 @@ async function endOf(
   const limit = setTimeout(() => end({ kind: 'timed_out' }), timeoutMs)
   const stop = () => end({ kind: 'stopped' })
   signal?.addEventListener('abort', stop, { once: true })
+  // Stopped while it was starting: nobody will tell again.
+  if (signal?.aborted) stop()
   await exited
   clearTimeout(limit)
   clearTimeout(kill)

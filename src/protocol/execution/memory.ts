@@ -32,6 +32,17 @@ export const ListMemoryResponse = z
 export type ListMemoryResponse = z.infer<typeof ListMemoryResponse>
 
 /**
+ * What a fact or its key may be: more than blanks, as for the tool, and kept as it came. Half of a pair of surrogates is
+ * no text that storage gives back.
+ */
+const factText = (maxChars: number) =>
+  z
+    .string()
+    .max(maxChars)
+    .regex(/\S/, 'must hold more than blanks')
+    .refine((text) => text.isWellFormed(), 'is no valid Unicode: it holds half of a surrogate pair')
+
+/**
  * `PUT /memory/{id}` (D50): makes the fact of that id, or replaces its key and content. Scope and session of a fact
  * that exists stay what they are.
  */
@@ -39,8 +50,8 @@ export const PutMemoryRequest = z
   .object({
     scope: withDefault(MemoryScope, 'user'),
     session_id: nullAsAbsent(Uuid),
-    key: nullAsAbsent(z.string().min(1).max(MAX_MEMORY_KEY_CHARS)),
-    content: z.string().min(1).max(MAX_MEMORY_CONTENT_CHARS),
+    key: nullAsAbsent(factText(MAX_MEMORY_KEY_CHARS)),
+    content: factText(MAX_MEMORY_CONTENT_CHARS),
     local_only: nullAsAbsent(z.boolean()),
   })
   .meta({ id: 'PutMemoryRequest' })

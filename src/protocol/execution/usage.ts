@@ -13,6 +13,9 @@ export const Usage = z
     total_tokens: Count.optional(),
     estimated_cost: Decimal.optional(),
     actual_cost: Decimal.optional(),
+    unknown_count: Count.optional().describe(
+      'Model calls whose usage nobody told; they are missing from the sums.',
+    ),
     currency: z.string().optional(),
   })
   .meta({ id: 'Usage' })

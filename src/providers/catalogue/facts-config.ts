@@ -5,8 +5,8 @@ import { FACT_FIELDS, type FactEntry, NamePattern } from './model-facts.ts'
 const Entry = z.strictObject({ model: z.string(), ...FACT_FIELDS })
 
 /**
- * Reads `MODEL_FACTS`: a JSON list of `{model: "provider/name"}`, or `provider/beginning*`, with the facts that it
- * overrides or adds (EC 21). An entry that cannot be read is left out and the others stay.
+ * Reads `MODEL_FACTS`: a JSON list of `{model: "provider/name"}`, `provider/beginning*` or `provider/*`, with the
+ * facts that it overrides or adds (EC 21). An entry that cannot be read is left out and the others stay.
  * @returns the entries by provider, and each fault as a sentence that repeats no value
  */
 export function parseModelFacts(text: string | undefined): {

@@ -3,10 +3,10 @@ import { Decimal, type Provider } from '../../protocol/execution/ids.ts'
 import { ModelCapabilities, type ModelDescriptor } from '../../protocol/execution/models.ts'
 import builtIn from './model-facts.json' with { type: 'json' }
 
-/** An exact name, or a beginning with `*` at its end. */
+/** An exact name, a beginning with `*` at its end, or `*` alone for every name. */
 export const NamePattern = z
   .string()
-  .regex(/^[^*]+\*?$/, 'must be a name, or the beginning of one with * at its end')
+  .regex(/^([^*]+\*?|\*)$/, 'must be a name, or the beginning of one with * at its end')
 
 /** Unknown keys are refused: a misspelt price would silently be no price. */
 export const FACT_FIELDS = {

@@ -8,12 +8,6 @@ import type { CallContext, ModelEvent, ModelProvider, ProviderFailure } from '..
 import { type Listing, toListing } from './listing.ts'
 
 /**
- * How long the daemon may think about a model's name when Ollama's cloud is there to be asked after it: one that does not
- * answer must leave time for the cloud.
- */
-const DAEMON_TURN_MS = 3_000
-
-/**
  * The two that go by the name `ollama`: a daemon and Ollama's cloud (EC 21). Their catalogues are one, in which the
  * daemon wins for equal names; a call goes to the one that the chosen descriptor came from, and to no other. The key
  * belongs to the cloud: the daemon never sees it.
@@ -50,15 +44,28 @@ export class OllamaRegistrations implements ModelProvider {
     return failure !== undefined && models.length === 0 ? err(failure) : ok(models)
   }
 
-  /** What the two told; `failure` when one of them might have told more. The failure of one never hides the other. */
+  /**
+   * What the two told; `failure` when one of them might have told more. In a list of everything the failure of one hides
+   * nothing of the other. By name the cloud is asked only for what a daemon that answered does not have: a daemon that is
+   * late or fails must not send a turn to the cloud, away from this machine and at a price (D13).
+   */
   async listWithGaps(context: CallContext, names?: readonly string[]): Promise<Listing> {
     if (names === undefined) {
       const [daemon, cloud] = await Promise.all([this.#askDaemon(context), this.#askCloud(context)])
       return merge(daemon, cloud)
     }
-    const daemon = await this.#askDaemon(context, names)
-    const rest = names.filter((name) => !daemon.models.some(({ model }) => model === name))
-    return rest.length === 0 ? daemon : merge(daemon, await this.#askCloud(context, rest))
+    let daemon = await this.#askDaemon(context, names)
+    const missing = () => names.filter((name) => !daemon.models.some(({ model }) => model === name))
+    // Beside models that it can show, a daemon leaves out one that it cannot: asked about alone, that one fails.
+    if (
+      daemon.models.length > 0 &&
+      missing().length > 0 &&
+      daemon.failure === undefined &&
+      this.#hasCloud(context)
+    )
+      daemon = merge(daemon, await this.#askDaemon(context, missing()))
+    if (daemon.failure !== undefined || missing().length === 0) return daemon
+    return merge(daemon, await this.#askCloud(context, missing()))
   }
 
   async *invoke(request: ModelRequest, context: CallContext): AsyncGenerator<ModelEvent, void> {
@@ -74,24 +81,11 @@ export class OllamaRegistrations implements ModelProvider {
 
   async #askDaemon(context: CallContext, names?: readonly string[]): Promise<Listing> {
     if (this.#daemon === undefined) return { models: [] }
-    if (names === undefined || this.#cloud === undefined || !context.credential) {
-      return toListing(await this.#daemon.listModels(keyless(context), names))
-    }
-    const controller = new AbortController()
-    const cut = () => controller.abort(context.signal.reason)
-    if (context.signal.aborted) cut()
-    context.signal.addEventListener('abort', cut, { once: true })
-    const timer = setTimeout(
-      () => controller.abort(new DOMException('the daemon took too long', 'TimeoutError')),
-      DAEMON_TURN_MS,
-    )
-    try {
-      const limited = { ...keyless(context), signal: controller.signal }
-      return toListing(await this.#daemon.listModels(limited, names))
-    } finally {
-      clearTimeout(timer)
-      context.signal.removeEventListener('abort', cut)
-    }
+    return toListing(await this.#daemon.listModels(keyless(context), names))
+  }
+
+  #hasCloud({ credential }: CallContext): boolean {
+    return this.#cloud !== undefined && Boolean(credential)
   }
 
   async #askCloud(context: CallContext, names?: readonly string[]): Promise<Listing> {

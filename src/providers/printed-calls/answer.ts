@@ -4,6 +4,7 @@ import { Cursor, END, literal, type Reading, skipSpace } from './cursor.ts'
 import { type PrintedForm, readFencedValues } from './form.ts'
 import { readJsonValues } from './json-scanner.ts'
 import { MARKS, type Marks, marksOfLine } from './marks.ts'
+import { THINKING } from './thinking.ts'
 
 /** More than a model with a window of its own prints for one call, and little to keep per answer. */
 const MAX_HELD_CHARS = 64 * 1024
@@ -26,8 +27,9 @@ type Fence = { char: string; chars: number; inInfo: boolean }
  * else it is text, and stands where it stood. What is kept grows to `MAX_HELD_CHARS`; beyond that the answer, to its
  * end, is text.
  *
- * A form with a mark counts wherever it stands outside a fenced block and not right behind a backtick. JSON without one
- * counts when it ends the answer, begins a line, and follows little text.
+ * A form with a mark counts outside a fenced block, a quotation and inline code, when no more words follow. JSON without
+ * one counts when it ends the answer, begins a line, and follows little text. Nothing counts in thinking, which begins where
+ * a mark could and goes on to its closing tag or to the end.
  */
 export class PrintedAnswer {
   readonly #offered: Offered
@@ -43,6 +45,8 @@ export class PrintedAnswer {
   /** Only white space so far in this line. */
   #atLineStart = true
   #lastChar = ''
+  /** This line begins with the mark of a quotation. */
+  #isQuoted = false
 
   constructor(tools: readonly OfferedTool[]) {
     this.#offered = new Map(tools.map((tool) => [tool.name, tool]))
@@ -67,11 +71,15 @@ export class PrintedAnswer {
    */
   end(isWhole: boolean): { text: string; calls: PrintedCall[] } {
     if (!this.#isText) this.#step(END)
-    const counts = ({ form }: Piece) => form !== undefined && (isWhole || !form.byEnd)
-    const calls = this.#pieces.flatMap((piece) => (counts(piece) ? (piece.form?.calls ?? []) : []))
-    const rest = (calls.length === 0 ? this.#pieces : this.#pieces.filter((piece) => !counts(piece)))
-      .map(({ text }) => text)
-      .join('')
+    // A model that calls stops there. What words follow is quoted, by it or by the file that it quotes; in an answer
+    // that was cut off, what follows last may be the beginning of another call.
+    const words = isWhole ? this.#pieces : this.#pieces.slice(0, -1)
+    const lastWords = words.findLastIndex(({ text, form }) => form === undefined && text.trim() !== '')
+    const counted = this.#pieces.map(
+      ({ form }, index) => form !== undefined && index > lastWords && (isWhole || !form.byEnd),
+    )
+    const calls = this.#pieces.flatMap(({ form }, index) => (counted[index] ? (form?.calls ?? []) : []))
+    const rest = this.#pieces.map(({ text }, index) => (counted[index] ? '' : text)).join('')
     // Line breaks that stood between forms are not worth a message.
     const isBlank = calls.length > 0 && rest.trim() === ''
     return { text: this.#takeDecided() + (isBlank ? '' : rest), calls }
@@ -117,8 +125,13 @@ export class PrintedAnswer {
 
   #giveOut(text: string): void {
     for (const char of text) {
-      if (char === '\n') this.#atLineStart = true
-      else if (char !== ' ' && char !== '\t' && char !== '\r') this.#atLineStart = false
+      if (char === '\n') {
+        this.#atLineStart = true
+        this.#isQuoted = false
+      } else if (char !== ' ' && char !== '\t' && char !== '\r') {
+        if (this.#atLineStart && char === '>') this.#isQuoted = true
+        this.#atLineStart = false
+      }
       this.#lastChar = char
     }
     if (this.#pieces.length === 0) {
@@ -133,6 +146,7 @@ export class PrintedAnswer {
   }
 
   #mayBeginForm(char: string): boolean {
+    if (this.#isQuoted) return false
     if (this.#atLineStart && (char === '`' || char === '~' || char === '{' || char === '[')) return true
     if (!this.#marks().mayBeginWith(char)) return false
     return this.#lastChar !== '`' && !(isWordChar(char) && isWordChar(this.#lastChar))
@@ -146,7 +160,13 @@ export class PrintedAnswer {
   *#readForm(): Reading<boolean> {
     const cursor = this.#cursor
     const marks = this.#marks()
-    const reader = marks.readerAfter(yield* literal(cursor, marks.beginnings))
+    const beginning = yield* literal(cursor, marks.beginnings)
+    const thinkingEnd = THINKING.get(beginning ?? '')
+    if (thinkingEnd !== undefined) {
+      yield* this.#readThinking(thinkingEnd)
+      return true
+    }
+    const reader = marks.readerAfter(beginning)
     if (reader !== undefined) {
       this.#settle(yield* reader(cursor, this.#offered))
       return true
@@ -158,6 +178,19 @@ export class PrintedAnswer {
     }
     if (!this.#mayBeUnmarked() || (!cursor.isAt('{') && !cursor.isAt('['))) return false
     return this.#settle(this.#lastCalls(yield* readJsonValues(cursor, isCallKey)))
+  }
+
+  /** Reads on behind the tag that opens thinking, all of it text, until it is closed. */
+  *#readThinking(closing: string): Reading<void> {
+    const cursor = this.#cursor
+    this.#giveOut(cursor.release())
+    while (!cursor.isAt(END)) {
+      if (cursor.isAt('<') && (yield* literal(cursor, [closing])) !== undefined) {
+        return this.#giveOut(cursor.release())
+      }
+      this.#giveOut(cursor.spend())
+      yield
+    }
   }
 
   /** Keeps what was read as a form, or gives it out as text. @returns whether it was anything at all */

@@ -3,6 +3,7 @@ import { type Cursor, END, literal, type Reading, readName, skipSpace } from './
 import { type FormReader, type PrintedForm, readClosing, readJsonCalls } from './form.ts'
 import { FUNCTION, readFunctionTag, readToolCallTag, TOOL_CALL } from './function-tag.ts'
 import { readJsonValue } from './json-scanner.ts'
+import { THINKING } from './thinking.ts'
 
 const ARGS = '[ARGS]'
 
@@ -72,16 +73,16 @@ function* readArguments(cursor: Cursor, name: string): Reading<PrintedCall | und
 const whole = (call: PrintedCall | undefined): PrintedForm | undefined =>
   call && { calls: [call], byEnd: false }
 
-/** Forms whose beginning says what they are. */
+/** Forms whose beginning says what they are, and thinking, in which there are none. */
 export class Marks {
-  /** How the forms begin. None of these begins with another. */
+  /** How forms and thinking begin. None of these begins with another. */
   readonly beginnings: readonly string[]
   readonly #readers: ReadonlyMap<string, FormReader>
   readonly #firstChars: ReadonlySet<string>
 
   constructor(readers: readonly (readonly [string, FormReader])[]) {
     this.#readers = new Map(readers)
-    this.beginnings = [...this.#readers.keys()]
+    this.beginnings = [...this.#readers.keys(), ...THINKING.keys()]
     this.#firstChars = new Set(this.beginnings.map((beginning) => beginning.charAt(0)))
   }
 

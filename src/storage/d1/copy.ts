@@ -1,10 +1,9 @@
 import { and, eq, lt, sql } from 'drizzle-orm'
 import type { BatchItem } from 'drizzle-orm/batch'
 import { byteLength, MAX_D1_TEXT_BYTES } from '../limits.ts'
+import type { CopiedMessage, CopiedTurn } from '../session/copy-rows.ts'
 import type { OwedChange } from '../session/memories.ts'
-import type { StoredMessage } from '../session/messages.ts'
 import type { SessionRow } from '../session/session-row.ts'
-import type { StoredTurn } from '../session/turns.ts'
 import type { Database } from './database.ts'
 import { writeChange } from './memory.ts'
 import { messages, sessions, turns } from './schema.ts'
@@ -12,19 +11,24 @@ import { messages, sessions, turns } from './schema.ts'
 /** Rows of one session, and changes of what is remembered, on their way to D1. */
 export type CopyBatch = {
   session: SessionRow
-  messages: StoredMessage[]
-  turns: StoredTurn[]
+  messages: CopiedMessage[]
+  turns: CopiedTurn[]
   memory: OwedChange[]
 }
 
 /** Stands where a text is too long for D1; the whole is in the session's object (D27). */
 const OMITTED = '\u0001omitted:'
 
+const omitted = (bytes: number): string => `${OMITTED}${bytes}`
+
 const bounded = (text: string): string => {
   if (text.length * 3 <= MAX_D1_TEXT_BYTES) return text
   const bytes = byteLength(text)
-  return bytes <= MAX_D1_TEXT_BYTES ? text : `${OMITTED}${bytes}`
+  return bytes <= MAX_D1_TEXT_BYTES ? text : omitted(bytes)
 }
+
+const orOmitted = (text: () => string, omittedBytes: number | undefined): string =>
+  omittedBytes === undefined ? bounded(text()) : omitted(omittedBytes)
 
 /**
  * Writes the batch in one round trip. Each row is an upsert that only a greater `rev` can pass, so a batch may arrive
@@ -54,8 +58,11 @@ export async function writeCopy(
       role: message.role,
       provider: message.provider ?? null,
       model: message.model ?? null,
-      content: bounded(message.text),
-      calls: message.calls.length === 0 ? null : bounded(JSON.stringify(message.calls)),
+      content: orOmitted(() => message.text, message.omittedText),
+      calls:
+        message.calls.length === 0 && message.omittedCalls === undefined
+          ? null
+          : orOmitted(() => JSON.stringify(message.calls), message.omittedCalls),
       interrupted: message.interrupted,
       createdAt: message.createdAtMs,
       rev: message.rev,
@@ -76,8 +83,8 @@ export async function writeCopy(
       id: turn.turnId,
       runId: turn.runId,
       status: turn.status,
-      trace: bounded(JSON.stringify(turn.trace)),
-      calls: bounded(JSON.stringify(turn.calls)),
+      trace: orOmitted(() => JSON.stringify(turn.trace), turn.omittedTrace),
+      calls: orOmitted(() => JSON.stringify(turn.calls), turn.omittedCalls),
       startedAt: turn.startedAtMs,
       endedAt: turn.endedAtMs,
       rev: turn.rev,

@@ -3,7 +3,7 @@ import type { MemoryRecord } from '../../protocol/execution/memory.ts'
 import { toWireTime } from '../../protocol/time.ts'
 import type { Database } from './database.ts'
 import { orFault } from './fault.ts'
-import { sessions, userMemory } from './schema.ts'
+import { sessions, userMemory, users } from './schema.ts'
 
 /** Ids of a user's sessions after one of them, the oldest first; `''` stands before all. Reads that user's sessions only. */
 export async function listSessionIds(
@@ -47,4 +47,15 @@ export async function listUserFacts(
     created_at: toWireTime(createdAt),
     updated_at: toWireTime(updatedAt),
   }))
+}
+
+/** Whether the account is there and not being deleted. */
+export async function accountLives(db: Database, userId: string): Promise<boolean> {
+  const rows = await orFault(
+    db
+      .select({ id: users.id })
+      .from(users)
+      .where(and(eq(users.id, userId), isNull(users.deletedAt))),
+  )
+  return rows.length > 0
 }

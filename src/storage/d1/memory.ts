@@ -1,6 +1,13 @@
 import { and, desc, eq, isNotNull, isNull, lte, ne, type SQL, sql } from 'drizzle-orm'
-import { FACT_HEAD_CHARS, type MemoryChange, type MemoryFact } from '../../core/memory.ts'
+import {
+  FACT_HEAD_CHARS,
+  type FactRefusal,
+  MAX_FACTS_PER_SCOPE,
+  type MemoryChange,
+  type MemoryFact,
+} from '../../core/memory.ts'
 import type { MemoryRecord, MemoryScope } from '../../protocol/execution/memory.ts'
+import { err, ok, type Result } from '../../protocol/result.ts'
 import { toWireTime } from '../../protocol/time.ts'
 import { MAX_BATCH_STATEMENTS } from '../limits.ts'
 import type { Database } from './database.ts'
@@ -179,28 +186,23 @@ export async function listMemory(
     .map(toRecord)
 }
 
-/** What D1 knows of an id and of what a fact under it would meet. */
+/** What D1 knows of an id that a client names. */
 export type Place = {
   /** Where the fact of that id is or was; null when nobody has it. */
   at:
     | null
     | { scope: 'user'; own: boolean; forgotten: boolean }
     | { scope: 'session'; own: boolean; forgotten: boolean; sessionId: string }
-  /** Another fact about the user that has the key. */
-  keyHolder: string | null
-  /** Facts about the user. */
-  userFacts: number
   ownsSession: boolean
 }
 
-/** Reads, in one trip, all that has to be known before a fact may be stored or forgotten. */
+/** Reads, in one trip, where a fact belongs that is to be stored or forgotten. */
 export async function findPlace(
   db: Database,
   userId: string,
-  { id, key, sessionId }: { id: string; key: string | null; sessionId: string | null },
+  { id, sessionId }: { id: string; sessionId: string | null },
 ): Promise<Place> {
-  const living = and(eq(userMemory.userId, userId), isNull(userMemory.forgottenAt))
-  const [[ofUser], [ofSession], [holder], [counted], owned] = await orFault(
+  const [[ofUser], [ofSession], owned] = await orFault(
     db.batch([
       db
         .select({ userId: userMemory.userId, forgottenAt: userMemory.forgottenAt })
@@ -215,11 +217,6 @@ export async function findPlace(
         .from(contextMemory)
         .innerJoin(sessions, eq(sessions.id, contextMemory.sessionId))
         .where(eq(contextMemory.id, id)),
-      db
-        .select({ id: userMemory.id })
-        .from(userMemory)
-        .where(and(living, eq(userMemory.key, key ?? ''))),
-      db.select({ n: sql<number>`count(*)` }).from(userMemory).where(living),
       db
         .select({ id: sessions.id })
         .from(sessions)
@@ -236,23 +233,24 @@ export async function findPlace(
           sessionId: ofSession.sessionId,
         }
       : null
-  return {
-    at,
-    keyHolder: key !== null && holder && holder.id !== id ? holder.id : null,
-    userFacts: counted?.n ?? 0,
-    ownsSession: owned.length > 0,
-  }
+  return { at, ownsSession: owned.length > 0 }
 }
 
-/** Makes or replaces a fact about a user. `localOnly: null` leaves that as it is. */
+/**
+ * Makes or replaces a fact about a user. `localOnly: null` leaves that as it is. Whether the key is free and a new fact
+ * has room is part of the statement, so that requests at the same time cannot pass together. Null: the id is another
+ * user's.
+ */
 export async function putUserFact(
   db: Database,
   userId: string,
   fact: { id: string; key: string | null; content: string; localOnly: boolean | null; nowMs: number },
-): Promise<MemoryRecord | null> {
+): Promise<Result<MemoryRecord, FactRefusal> | null> {
   const { id, key, content, localOnly, nowMs } = fact
   const kept: SQL = localOnly === null ? sql`${userMemory.localOnly}` : sql`excluded.local_only`
-  const [, rows] = await orFault(
+  const living = and(eq(userMemory.userId, userId), isNull(userMemory.forgottenAt))
+  const holdsKey = and(living, eq(userMemory.key, key ?? ''), ne(userMemory.id, id))
+  const [, rows, [holder], [owner]] = await orFault(
     db.batch([
       // The key of a forgotten fact is free; what kept late changes out, the new row does as well.
       db
@@ -267,15 +265,12 @@ export async function putUserFact(
         ),
       db
         .insert(userMemory)
-        .values({
-          id,
-          userId,
-          key,
-          content,
-          localOnly: localOnly ?? false,
-          createdAt: nowMs,
-          updatedAt: nowMs,
-        })
+        .select(
+          sql`SELECT ${id}, ${userId}, ${key}, ${content}, ${localOnly ? 1 : 0}, ${nowMs}, ${nowMs}, NULL
+            WHERE NOT EXISTS (SELECT 1 FROM ${userMemory} WHERE ${holdsKey})
+              AND (EXISTS (SELECT 1 FROM ${userMemory} WHERE ${and(living, eq(userMemory.id, id))})
+                OR (SELECT count(*) FROM ${userMemory} WHERE ${living}) < ${MAX_FACTS_PER_SCOPE})`,
+        )
         .onConflictDoUpdate({
           target: userMemory.id,
           set: {
@@ -289,10 +284,14 @@ export async function putUserFact(
           setWhere: eq(userMemory.userId, userId),
         })
         .returning(),
+      db.select({ id: userMemory.id }).from(userMemory).where(holdsKey),
+      db.select({ userId: userMemory.userId }).from(userMemory).where(eq(userMemory.id, id)),
     ]),
   )
   const [row] = rows
-  return row ? toRecord(row) : null
+  if (row) return ok(toRecord(row))
+  if (owner && owner.userId !== userId) return null
+  return err(holder ? { kind: 'key_taken', memoryId: holder.id } : { kind: 'full' })
 }
 
 /** Forgets a fact about a user; false when there is none of that id. */

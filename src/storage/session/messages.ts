@@ -72,20 +72,39 @@ export function settleCall(
   return numberOf(row, 'message_seq')
 }
 
+/** Which parts of messages are read; what is not is empty. */
+export type MessageParts = {
+  texts?: boolean
+  calls?: boolean
+  /** Reads a result in place of the whole of it. */
+  readResult?: (stored: string) => string
+}
+
 /** At most `limit` messages from `fromSeq` on, oldest first, with their calls. */
-export function loadMessages(sql: Sql, fromSeq: number, limit: number): StoredMessage[] {
+export function loadMessages(
+  sql: Sql,
+  fromSeq: number,
+  limit: number,
+  {
+    texts = true,
+    calls: withCalls = true,
+    readResult = (stored) => loadText(sql, stored),
+  }: MessageParts = {},
+): StoredMessage[] {
   const calls = new Map<number, TranscriptCall[]>()
   const rows = sql.rows('SELECT * FROM messages WHERE seq >= ? ORDER BY seq LIMIT ?', fromSeq, limit)
   const last = rows.at(-1)
-  const callRows = sql.rows(
-    'SELECT * FROM tool_calls WHERE message_seq >= ? AND message_seq <= ? ORDER BY message_seq, ordinal',
-    fromSeq,
-    last === undefined ? 0 : numberOf(last, 'seq'),
-  )
+  const callRows = withCalls
+    ? sql.rows(
+        'SELECT * FROM tool_calls WHERE message_seq >= ? AND message_seq <= ? ORDER BY message_seq, ordinal',
+        fromSeq,
+        last === undefined ? 0 : numberOf(last, 'seq'),
+      )
+    : []
   for (const row of callRows) {
     const seq = numberOf(row, 'message_seq')
     const list = calls.get(seq) ?? []
-    list.push(toCall(sql, row))
+    list.push(toCall(sql, row, readResult))
     calls.set(seq, list)
   }
   return rows.map((row) => {
@@ -97,7 +116,7 @@ export function loadMessages(sql: Sql, fromSeq: number, limit: number): StoredMe
       id: textOf(row, 'id'),
       runId: textOf(row, 'run_id'),
       role: textOf(row, 'role') === 'assistant' ? 'assistant' : 'user',
-      text: loadText(sql, textOf(row, 'content')),
+      text: texts ? loadText(sql, textOf(row, 'content')) : '',
       ...(provider === null ? {} : { provider }),
       ...(model === null ? {} : { model }),
       interrupted: numberOf(row, 'interrupted') === 1,
@@ -109,7 +128,7 @@ export function loadMessages(sql: Sql, fromSeq: number, limit: number): StoredMe
   })
 }
 
-function toCall(sql: Sql, row: SqlRow): TranscriptCall {
+function toCall(sql: Sql, row: SqlRow, readResult: (stored: string) => string): TranscriptCall {
   const providerCallId = optionalText(row, 'provider_call_id')
   const result = optionalText(row, 'result')
   const opaque = optionalText(row, 'opaque')
@@ -118,7 +137,7 @@ function toCall(sql: Sql, row: SqlRow): TranscriptCall {
     ...(providerCallId === null ? {} : { providerCallId }),
     name: textOf(row, 'name'),
     arguments: JSON.parse(loadText(sql, textOf(row, 'arguments'))),
-    ...(result === null ? {} : { result: loadText(sql, result) }),
+    ...(result === null ? {} : { result: readResult(result) }),
     isError: numberOf(row, 'is_error') === 1,
     changesFiles: optionalText(row, 'diff_status') !== null,
     ...(opaque === null ? {} : { opaque: JSON.parse(loadText(sql, opaque)) }),

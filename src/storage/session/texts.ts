@@ -1,5 +1,5 @@
 import { byteLength, CHUNK_UNITS, MAX_INLINE_BYTES } from '../limits.ts'
-import { type Sql, textOf } from './sql.ts'
+import { numberOf, type Sql, textOf } from './sql.ts'
 
 /**
  * Long texts are kept in pieces beside their row (D27). A value that starts with the mark stands for its chunks;
@@ -33,4 +33,24 @@ export function loadText(sql: Sql, stored: string): string {
   if (!stored.startsWith(MARK)) return stored
   const rows = sql.rows('SELECT body FROM chunks WHERE ref = ? ORDER BY n', stored.slice(MARK.length))
   return rows.map((row) => textOf(row, 'body')).join('')
+}
+
+/** A column that holds a mark is shorter than this, so that no long text is read in search of one. */
+const MAX_MARK_BYTES = 256
+
+/** SQL for the UTF-8 bytes of the text behind a column; 0 for none. Reads no text: SQLite knows the size of a value. */
+export const textBytesSql = (column: string): string =>
+  `CASE WHEN octet_length(${column}) <= ${MAX_MARK_BYTES} AND substr(${column}, 1, ${MARK.length}) = '${MARK}'
+     THEN (SELECT coalesce(sum(octet_length(body)), 0) FROM chunks WHERE ref = substr(${column}, ${MARK.length + 1}))
+     ELSE coalesce(octet_length(${column}), 0) END`
+
+/** The UTF-8 bytes of the text behind a column value, without reading its pieces. */
+export function textBytes(sql: Sql, stored: string): number {
+  if (!stored.startsWith(MARK)) return byteLength(stored)
+  const ref = stored.slice(MARK.length)
+  const row = sql.rows(
+    'SELECT coalesce(sum(octet_length(body)), 0) AS bytes FROM chunks WHERE ref = ?',
+    ref,
+  )[0]
+  return row ? numberOf(row, 'bytes') : 0
 }

@@ -1,7 +1,7 @@
 import type { CallRecord, TraceEntry } from '../../core/run/writes.ts'
 import type { TurnResponse } from '../../protocol/execution/turn.ts'
 import { numberOf, optionalNumber, optionalText, type Sql, type SqlRow, textOf } from './sql.ts'
-import { loadText, storeText } from './texts.ts'
+import { loadText, storeText, textBytesSql } from './texts.ts'
 
 export type TurnStatus = 'running' | 'done' | 'failed' | 'superseded' | 'interrupted'
 
@@ -46,30 +46,67 @@ export function loadTurn(sql: Sql, turnId: string): StoredTurn | null {
   return row ? toTurn(sql, row) : null
 }
 
+/** Which parts of turns are read; what is not is empty. */
+export type TurnParts = { traces?: boolean; calls?: boolean; outcomes?: boolean }
+
 /** At most `limit` turns from a sequence on, oldest first. */
-export function loadTurns(sql: Sql, fromSeq: number, limit: number): StoredTurn[] {
+export function loadTurns(
+  sql: Sql,
+  fromSeq: number,
+  limit: number,
+  { traces = true, calls = true, outcomes = true }: TurnParts = {},
+): StoredTurn[] {
   return sql
-    .rows('SELECT * FROM turns WHERE seq >= ? ORDER BY seq LIMIT ?', fromSeq, limit)
+    .rows(
+      `SELECT turn_id, seq, run_id, turn, status, ${traces ? 'trace' : `'[]' AS trace`},
+         ${calls ? 'calls' : `'[]' AS calls`}, ${outcomes ? 'outcome' : 'NULL AS outcome'}, started_at, ended_at, rev
+       FROM turns WHERE seq >= ? ORDER BY seq LIMIT ?`,
+      fromSeq,
+      limit,
+    )
     .map((row) => toTurn(sql, row))
 }
 
-/** Turns held in memory at once while all of a session are gone through. */
-const TURNS_PER_READ = 100
+/** What the parts of a turn that are copied weigh, in UTF-8 bytes. */
+export type TurnSize = { seq: number; traceBytes: number; callBytes: number }
 
-/** Every turn of the session, oldest first; what one asks for more than once is read again. */
-export function* eachTurn(sql: Sql): Generator<StoredTurn, void> {
-  for (let from = 1; ; ) {
-    const turns = loadTurns(sql, from, TURNS_PER_READ)
-    yield* turns
-    const last = turns.at(-1)
-    if (last === undefined || turns.length < TURNS_PER_READ) return
-    from = last.seq + 1
-  }
-}
+/** At most `limit` turns from a sequence on, oldest first; reads none of their texts. */
+export const turnSizesFrom = (sql: Sql, fromSeq: number, limit: number): TurnSize[] =>
+  sql
+    .rows(
+      `SELECT seq, ${textBytesSql('trace')} AS trace_bytes, ${textBytesSql('calls')} AS call_bytes
+       FROM turns WHERE seq >= ? ORDER BY seq LIMIT ?`,
+      fromSeq,
+      limit,
+    )
+    .map((row) => ({
+      seq: numberOf(row, 'seq'),
+      traceBytes: numberOf(row, 'trace_bytes'),
+      callBytes: numberOf(row, 'call_bytes'),
+    }))
+
+/** Traces held in memory at once: each tells of up to a thousand messages and every file. */
+const TRACES_PER_READ = 10
+/** Lists of calls are short. */
+const CALL_LISTS_PER_READ = 100
+
+/** Every trace of the session, oldest first; what one asks for more than once is read again. */
+export const eachTrace = (sql: Sql): Generator<Pick<StoredTurn, 'trace'>, void> =>
+  eachTurn(sql, TRACES_PER_READ, { calls: false, outcomes: false })
 
 /** Every model call of the session, oldest first. */
 export function* eachCall(sql: Sql): Generator<CallRecord, void> {
-  for (const { calls } of eachTurn(sql)) yield* calls
+  for (const { calls } of eachTurn(sql, CALL_LISTS_PER_READ, { traces: false, outcomes: false })) yield* calls
+}
+
+function* eachTurn(sql: Sql, perRead: number, parts: TurnParts): Generator<StoredTurn, void> {
+  for (let from = 1; ; ) {
+    const turns = loadTurns(sql, from, perRead, parts)
+    yield* turns
+    const last = turns.at(-1)
+    if (last === undefined || turns.length < perRead) return
+    from = last.seq + 1
+  }
 }
 
 function toTurn(sql: Sql, row: SqlRow): StoredTurn {

@@ -42,8 +42,7 @@ llm.get('/models', async (c) => {
   )
   const listed = await Promise.all(
     providers.map((provider) => listOne(provider, access, cache, controller.signal)),
-  )
-  clearTimeout(timer)
+  ).finally(() => clearTimeout(timer))
   const models = listed.flatMap((listing) => listing.models).sort(byName)
   const unavailable = listed.flatMap(({ unavailable }) => unavailable ?? [])
   return c.json({

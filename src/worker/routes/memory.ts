@@ -1,5 +1,5 @@
 import { type Context, Hono } from 'hono'
-import { MAX_FACTS_PER_SCOPE, refuseFact } from '../../core/memory.ts'
+import { refuseFact } from '../../core/memory.ts'
 import { type Failure, failure } from '../../protocol/execution/errors.ts'
 import { parseSessionId } from '../../protocol/execution/ids.ts'
 import {
@@ -51,7 +51,7 @@ memory.put('/:memory_id', async (c) => {
     session_id: sessionId = null,
     local_only: localOnly = null,
   } = body.value.value
-  const place = await findPlace(db, userId, { id: id.value, key, sessionId })
+  const place = await findPlace(db, userId, { id: id.value, sessionId })
   const refused = refusal(place, scope, sessionId)
   if (refused) return failed(c, refused)
   const fact = { id: id.value, key, content, localOnly }
@@ -59,11 +59,9 @@ memory.put('/:memory_id', async (c) => {
     const put = await sessionStub(c.env, sessionId).putMemory(userId, fact)
     return put.ok ? c.json({ memory: put.value } satisfies PutMemoryResponse) : failed(c, put.error)
   }
-  if (place.keyHolder !== null) return failed(c, refuseFact({ kind: 'key_taken', memoryId: place.keyHolder }))
-  const isNew = place.at === null || place.at.forgotten
-  if (isNew && place.userFacts >= MAX_FACTS_PER_SCOPE) return failed(c, refuseFact({ kind: 'full' }))
   const put = await putUserFact(db, userId, { ...fact, nowMs: Date.now() })
-  return put === null ? failed(c, ID_TAKEN) : c.json({ memory: put } satisfies PutMemoryResponse)
+  if (put === null) return failed(c, ID_TAKEN)
+  return put.ok ? c.json({ memory: put.value } satisfies PutMemoryResponse) : failed(c, refuseFact(put.error))
 })
 
 memory.delete('/:memory_id', async (c) => {
@@ -71,7 +69,7 @@ memory.delete('/:memory_id', async (c) => {
   if (!id.ok) return failed(c, id.error)
   const { userId } = c.var.identity
   const db = openDatabase(c.env.DB)
-  const { at } = await findPlace(db, userId, { id: id.value, key: null, sessionId: null })
+  const { at } = await findPlace(db, userId, { id: id.value, sessionId: null })
   if (at === null || !at.own || at.forgotten) return failed(c, UNKNOWN)
   if (at.scope === 'user') {
     if (!(await forgetUserFact(db, userId, id.value, Date.now()))) return failed(c, UNKNOWN)

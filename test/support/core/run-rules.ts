@@ -92,19 +92,22 @@ export class RunRules {
       case 'continuation_received': {
         const { message, partial, digest } = input
         if (message.type !== 'inject' && message.type !== 'break') return
-        if (this.#before?.active && partial && partial.text !== '') expected.push(`cut off: ${partial.text}`)
+        if (this.#before?.active && partial && partial.text.trim() !== '')
+          expected.push(`cut off: ${partial.text}`)
         if (message.type === 'inject' && this.#cutOff !== digest)
           expected.push(`user: ${message.data.messages.map(({ text }) => text).join('\n')}`)
         return
       }
       case 'model_responded':
+        // A planning that ends without a word has made no plan: the run has failed.
+        if (this.#before?.planning && input.calls.length === 0 && input.text.trim() === '') return
         expected.push(`assistant: ${input.text}`)
         for (const call of input.calls) {
           if (call.to === 'model' && call.memory) this.#memory.push(call.memory)
         }
         return
       case 'turn_failed':
-        if (input.partial && input.partial.text !== '') expected.push(`cut off: ${input.partial.text}`)
+        if (input.partial && input.partial.text.trim() !== '') expected.push(`cut off: ${input.partial.text}`)
         return
       default:
     }

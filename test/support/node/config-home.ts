@@ -20,7 +20,8 @@ export function configHome(options: { global?: string; project?: string } = {}):
 } {
   const home = tempFolder()
   const cwd = tempFolder()
-  for (const name of FOREIGN) vi.stubEnv(name, '')
+  const keys = Object.keys(process.env).filter((name) => /^SWITCHYARD_PROVIDER_.*_API_KEY$/.test(name))
+  for (const name of [...FOREIGN, ...keys]) vi.stubEnv(name, '')
   vi.stubEnv('HOME', home)
   vi.stubEnv('XDG_CONFIG_HOME', path.join(home, 'cfg'))
   if (options.global !== undefined) write(path.join(home, 'cfg', 'switchyard', 'config.toml'), options.global)

@@ -17,7 +17,7 @@ export type ScriptedRouter = {
   requests: RecordedRequest[]
   /** Adds replies for one method and path; each is used once, in order. */
   script(method: string, path: string, ...replies: Reply[]): void
-  /** A reply for every further request of that method and path. */
+  /** A reply for every further request of that method and path; a `*` as the path's last part stands for any. */
   always(method: string, path: string, reply: Reply): void
   /** Requests that nothing was scripted for; a test expects none. */
   unexpected: string[]
@@ -45,7 +45,7 @@ export async function startScriptedRouter(): Promise<ScriptedRouter> {
     }
     requests.push(request)
     const key = `${request.method} ${path}`
-    const reply = queues.get(key)?.shift() ?? standing.get(key)
+    const reply = queues.get(key)?.shift() ?? standing.get(key) ?? standing.get(key.replace(/[^/]*$/, '*'))
     if (!reply) {
       unexpected.push(key)
       return json({ error: { code: 'not_scripted', message: key } }, 404)(response, request)

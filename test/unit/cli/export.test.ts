@@ -100,6 +100,13 @@ describe('export', () => {
     },
   )
 
+  test('of an unknown session is not told to restore it, since archived ones are exported as they are', async () => {
+    router.script('GET', ONE, refusal(404, 'session_not_found'))
+    expect(await cli('export', SESSION)).toBe(1)
+    expect(io.stderr).toContain('`switchyard sessions list` shows your sessions')
+    expect(io.stderr).not.toContain('restore')
+  })
+
   test('a later page that fails makes the whole a failure', async () => {
     router.script('GET', ALL, lines([opening, session, end(1, SESSION)]))
     router.script('GET', `${ALL}?after=${SESSION}`, lines([opening], 'cut'))

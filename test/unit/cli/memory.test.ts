@@ -1,3 +1,4 @@
+import { version } from 'uuid'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { saveCredentials } from '../../../src/cli/credentials.ts'
 import { runCli } from '../../../src/cli/program.ts'
@@ -87,10 +88,9 @@ describe('memory set', () => {
     expect(io.stderr).toBe(`remembered editor (${ID})\n`)
   })
 
-  test('[D50] makes a fact under an id of its own when the key is new', async () => {
-    vi.spyOn(crypto, 'randomUUID').mockReturnValue(ID)
+  test('[D22] [D50] makes a fact under a UUIDv7 of its own when the key is new', async () => {
     router.script('GET', SESSION_FACTS, json({ memories: [fact({ key: 'other' })] }))
-    router.script('PUT', `${LIST}/${ID}`, json({ memory: fact() }))
+    router.always('PUT', `${LIST}/*`, json({ memory: fact() }))
     expect(await cli('memory', 'set', 'editor', 'vim', '--session', SESSION, '--local-only')).toBe(0)
     expect(change()?.body).toEqual({
       scope: 'session',
@@ -99,6 +99,7 @@ describe('memory set', () => {
       content: 'vim',
       local_only: true,
     })
+    expect(version(change()?.path.split('/').at(-1) ?? '')).toBe(7)
   })
 
   test('a refusal is told, with exit 1', async () => {

@@ -132,6 +132,14 @@ describe('mistakes of the user are sentences with exit 2', () => {
     [['sessions', 'delete', SESSION], 'add --yes'],
     [['logout'], 'add --yes'],
     [['config', 'init', '--model', 'x'], 'not a model reference'],
+    [
+      ['run', '--model', 'mistral/large', 'x'],
+      'there is no provider "mistral"; the providers are anthropic, gemini, openai, ollama and openai-compat:<name>',
+    ],
+    [['prompts', '--cwd', '/nowhere'], 'the folder /nowhere does not exist'],
+    [['memory', 'set', '', 'y'], 'the key of a fact must not be empty'],
+    [['memory', 'set', 'x', ' '], 'the text of a fact must not be empty'],
+    [['memory', 'set', 'k'.repeat(201), 'y'], 'the key of a fact has at most 200 characters'],
   ])('%j', async (argv, sentence) => {
     signedIn()
     expect(await cli(...argv)).toBe(2)
@@ -141,10 +149,39 @@ describe('mistakes of the user are sentences with exit 2', () => {
     expect(router.requests.filter(({ path }) => path !== ME)).toEqual([])
   })
 
+  test.each([
+    [['sessions', 'show', 'abc']],
+    [['sessions', 'archive', 'abc']],
+    [['sessions', 'delete', 'abc', '--yes']],
+    [['apikey', 'revoke', 'abc', '--yes']],
+    [['run', '--session', 'abc', 'x']],
+    [['usage', 'abc']],
+    [['trace', 'abc']],
+    [['export', 'abc']],
+    [['memory', 'list', '--session', 'abc']],
+    [['memory', 'set', 'k', 'v', '--session', 'abc']],
+    [['memory', 'forget', 'k', '--session', 'abc']],
+  ])('[EC 1] %j: what can be no id is refused before anything is asked', async (argv) => {
+    signedIn()
+    expect(await cli(...argv)).toBe(2)
+    expect(io.stderr).toMatch(
+      /^error: "abc" is no id of a (session; `switchyard sessions|key; `switchyard apikey) list` shows them\n$/,
+    )
+    expect(router.requests).toEqual([])
+  })
+
+  test('[EC 1] an id may be spelt in any way that a UUID can be', async () => {
+    signedIn()
+    router.script('DELETE', `/api/v1/sessions/${SESSION}`, json({ deleted: true }))
+    expect(await cli('sessions', 'delete', `{${SESSION.toUpperCase()}}`, '--yes')).toBe(0)
+  })
+
   test('a configuration that does not hold is told with its line', async () => {
     cwd = configHome({ project: '[tools.permissions]\nshell = "maybe"\n' }).cwd
     expect(await cli('run', '--cwd', cwd, 'x')).toBe(2)
-    expect(io.stderr).toContain(`${cwd}/.switchyard/config.toml:2: tools.permissions.shell`)
+    expect(io.stderr).toContain(
+      `${cwd}/.switchyard/config.toml:2: tools.permissions.shell: must be one of "allow", "ask", "deny"\n`,
+    )
   })
 })
 
@@ -254,6 +291,50 @@ describe('accounts', () => {
     expect(router.requests[0]?.headers['x-smista-api-key']).toBe('sk-stored')
   })
 
+  test('login on a local router that was reset makes a new account in the place of the one that is gone', async () => {
+    signedIn()
+    router.script('POST', SIGN_IN, refusal(401, 'invalid_api_key'), token)
+    router.script('POST', '/api/v1/auth/bootstrap', json({ user_id: 'u2', api_key: 'sk-new' }, 201))
+    router.always('GET', ME, json({ user_id: 'u2' }))
+    expect(await cli('login')).toBe(0)
+    expect(io.stderr).toContain('does not know the stored key any more')
+    expect(loadCredentials(router.url)).toMatchObject({ value: { user_id: 'u2', api_key: 'sk-new' } })
+  })
+
+  test('login on a deployed router that does not know the stored key names every way on, and keeps the key', async () => {
+    signedIn()
+    router.script('POST', SIGN_IN, refusal(401, 'invalid_api_key'))
+    router.script('POST', '/api/v1/auth/bootstrap', refusal(403, 'forbidden'))
+    expect(await cli('login')).toBe(3)
+    for (const said of [
+      'does not know the stored API key any more',
+      '--api-key',
+      '--bootstrap-token',
+      'logout',
+    ])
+      expect(io.stderr).toContain(said)
+    expect(loadCredentials(router.url)).toMatchObject({ value: { api_key: 'sk-stored' } })
+  })
+
+  test('[U36] login makes no other account when the router only fails', async () => {
+    signedIn()
+    router.script('POST', SIGN_IN, refusal(500, 'internal_error'))
+    expect(await cli('login')).toBe(3)
+    expect(router.count('POST', '/api/v1/auth/bootstrap')).toBe(0)
+  })
+
+  test.each([
+    ['typed', ['login', '--api-key'], {}, 'does not accept this API key (invalid_api_key)'],
+    ['of the environment', ['whoami'], { SWITCHYARD_API_KEY: 'sk-env' }, 'the key in SWITCHYARD_API_KEY'],
+  ])('a refused key that was %s is not answered with "run login"', async (_, argv, env, sentence) => {
+    for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+    io.secrets.push('sk-typed')
+    router.script('POST', SIGN_IN, refusal(401, 'invalid_api_key'))
+    expect(await cli(...argv)).toBe(3)
+    expect(io.stderr).toContain(sentence)
+    expect(io.stderr).not.toContain('switchyard login')
+  })
+
   test('--api-key stores an existing key that is typed unseen', async () => {
     io.secrets.push(' sk-mine\n')
     router.script('POST', SIGN_IN, token)
@@ -272,7 +353,7 @@ describe('accounts', () => {
       json({ user_id: 'u1', api_key: 'k' }, 201),
     )
     expect(await cli('login', '--bootstrap-token', 'wrong')).toBe(3)
-    expect(io.stderr).toContain('--bootstrap-token')
+    expect(io.stderr).toContain('the value of --bootstrap-token is wrong')
     router.script('POST', SIGN_IN, token)
     router.script('GET', ME, json({ user_id: 'u1' }))
     expect(await cli('login', '--bootstrap-token')).toBe(0)
@@ -304,8 +385,23 @@ describe('accounts', () => {
     expect(await cli('whoami')).toBe(3)
     signedIn()
     io.stdout = ''
+    expect(await cli('status')).toBe(0)
+    expect(io.stdout).toContain('\naccount  u1\n')
+    io.stdout = ''
     expect(await cli('whoami')).toBe(0)
     expect(io.stdout).toBe('u1\n')
+  })
+
+  test('status does not call an account signed in whose key is refused: exit 3', async () => {
+    signedIn()
+    router.always('GET', '/status', json({ status: 'ok', version: '0.2.0' }))
+    router.always('GET', ME, refusal(401, 'invalid_token'))
+    router.script('POST', SIGN_IN, refusal(401, 'invalid_api_key'))
+    expect(await cli('status')).toBe(3)
+    expect(io.stdout).toContain('\naccount  u1; not signed in\n')
+    expect(io.stderr).toContain(
+      `does not know the stored API key any more (invalid_api_key): run \`switchyard login`,
+    )
   })
 
   test('a router that does not answer is exit 3 with a sentence', async () => {
@@ -404,6 +500,8 @@ describe('config', () => {
     expect(await cli('config', 'show')).toBe(0)
     expect(io.stdout).toContain('[routing.default]\nmodel = "ollama/small"')
     expect(io.stdout).toContain('[local_preferences]\nauto_apply = false')
+    // Each table stands apart, and none is there for nothing.
+    expect(io.stdout).not.toMatch(/\]\n\[/)
     io.stdout = ''
     expect(await cli('config', 'show', '--json')).toBe(0)
     expect(JSON.parse(io.stdout)).toMatchObject({ version: 1, source: 'merged' })

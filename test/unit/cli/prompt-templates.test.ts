@@ -79,19 +79,27 @@ describe('fillTemplate', () => {
     ['Fix $1 in $2.', ['this', 'a.ts'], 'Fix this in a.ts.'],
     ['All: $ARGUMENTS!', ['a', 'b c'], 'All: a b c!'],
     ['$2 $1 $2', ['a', 'b'], 'b a b'],
-    ['[$3]', ['a'], '[]'],
     ['[$ARGUMENTS]', [], '[]'],
     [
       'costs $100, not \\$1, nor \\$ARGUMENTS or $ARGUMENTSX',
       ['a'],
       'costs $100, not $1, nor $ARGUMENTS or $ARGUMENTSX\n\na',
     ],
+    // What is kept as it is written asks for no word.
+    ['\\$2 $1', ['a'], '$2 a'],
     // What comes in is text, and no pattern.
     ['$1 $2', ['$2', "$& $' $ARGUMENTS"], "$2 $& $' $ARGUMENTS"],
     ['No place.\n', ['for', 'words'], 'No place.\n\nfor words'],
     ['No place.\n', [], 'No place.\n'],
   ])('%j with %j', (body, words, prompt) => {
     expect(fill(body, ...words)).toBe(prompt)
+  })
+
+  test.each<[body: string, words: string[], problem: string]>([
+    ['Review @$1.', [], 'lacks a word for $1 (none was given)'],
+    ['$3 and $2 of $1, $3', ['a'], 'lacks a word for $2, $3 (given: 1)'],
+  ])('%j with %j is refused, and says what is missing', (body, words, problem) => {
+    expect(fill(body, ...words)).toBe(`the prompt template "x" ${problem}`)
   })
 })
 

@@ -20,5 +20,7 @@ describe('the lines under an answer', () => {
       'in 812 · out 44 tokens · cached 512 · cache written 128 · reasoning 20 · $0.0031',
     )
     expect(usageLine({ output_tokens: 44 })).toBe('in ? · out 44 tokens · cost unknown')
+    expect(usageLine({ output_tokens: 44, actual_cost: '0' })).toBe('in 0 · out 44 tokens · $0')
+    expect(usageLine({ output_tokens: 44, estimated_cost: '0', unknown_count: 1 })).toContain('in ? ·')
   })
 })

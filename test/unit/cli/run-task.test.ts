@@ -292,6 +292,24 @@ describe('approval', () => {
     })
   })
 
+  test.each([
+    ['ask', false, 'add --yes, or set mode = "allow" under [privacy.remote] in /'],
+    ['deny', false, 'the disclosure was declined: set mode = "allow" under [privacy.remote] in /'],
+    ['ask', true, 'leave --model out'],
+  ] as const)(
+    'a run that fails for want of a disclosure says how to allow it (%s, terminal: %s)',
+    async (approve, isTty, remedy) => {
+      io = scriptedIo({ isTty })
+      io.confirmations.push(false)
+      answer(awaitingApproval('a1', 'remote_disclosure', { provider: 'anthropic', model: 'm', paths: [] }))
+      then(failedTurn('override_not_allowed'))
+      expect(await run({ approve })).toMatchObject({ status: 'error', exitCode: 1 })
+      expect(io.stderr).toContain(remedy)
+      // One remedy, not two that contradict each other.
+      expect(io.stderr.includes('leave --model out')).toBe(isTty)
+    },
+  )
+
   test('auto_apply spares the question for file changes and for nothing else', async () => {
     io = scriptedIo({ isTty: false })
     answer(awaitingTool(edit, { ...shell, call_id: 'c2' }))
@@ -375,6 +393,18 @@ describe('endings', () => {
       'set the key of that provider',
     ],
     ['a refusal', refusal(422, 'no_route'), 1, 'scripted no_route (no_route)'],
+    [
+      'a model that is not there',
+      stream([{ event: failedTurn('fallback_exhausted') }]),
+      1,
+      '(fallback_exhausted)\n  `switchyard models` shows what there is\n',
+    ],
+    [
+      'a session that is archived, or not there',
+      refusal(404, 'session_not_found'),
+      1,
+      '`switchyard sessions archive ID --restore` brings one back',
+    ],
     ['a token that is not valid', refusal(401, 'token_revoked'), 3, 'switchyard login'],
     [
       'another program',

@@ -124,6 +124,9 @@ describe('a line', () => {
   test('[U43] of a call whose counters and price were not told shows them as unknown, not as zero', async () => {
     await what({ ...cost, input_tokens: 0, output_tokens: 0, cost: null })
     expect(io.stdout).toContain('in ? · out ? tokens · cost unknown')
+    // What has a price was counted.
+    await what({ ...cost, input_tokens: 0, output_tokens: 2, cost: '0' })
+    expect(io.stdout).toContain('in 0 · out 2 tokens · $0')
   })
 
   test('of a sealed event tells what is clear', async () => {

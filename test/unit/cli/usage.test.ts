@@ -80,7 +80,12 @@ test('[EC 20.2] what a session used, in all, by model and by task, with the mone
 
 test.each([
   ['a price', { ...paid, estimated_cost: undefined, currency: undefined }, 'cost unknown'],
-  ['a counter', { ...paid, output_tokens: undefined }, 'out ? tokens'],
+  [
+    'a counter',
+    { ...paid, output_tokens: undefined, estimated_cost: undefined, currency: undefined },
+    'out ? tokens',
+  ],
+  ['what some calls used', { ...paid, cached_tokens: undefined, unknown_count: 1 }, 'in 812'],
 ])('[U43] %s that is unknown is not zero, and the sums are said to lack it', async (_, usage, shown) => {
   router.script(
     'GET',
@@ -97,6 +102,15 @@ test.each([
   expect(await cli('usage', SESSION)).toBe(0)
   expect(io.stdout.split('\n').find((line) => line.includes('openai/new'))).toContain(shown)
   expect(io.stderr).toBe('note: not everything is known; the sums hold only what is\n')
+})
+
+test('[EC 20.1] a counter that is left out beside a price was zero, and nothing is unknown', async () => {
+  const { output_tokens: _, ...silent } = paid
+  const model = { ...silent, provider: 'openai', model: 'm', request_count: 1 }
+  router.script('GET', USAGE, json({ total: silent, by_model: [model], by_task_type: [] }))
+  expect(await cli('usage', SESSION)).toBe(0)
+  expect(io.stdout).toContain('in 812 · out 0 tokens · cached 500 · $0.003096000000000001\n')
+  expect(io.stderr).toBe('')
 })
 
 test('[EC 20.2] of a session whose amounts are sealed only the calls are counted', async () => {

@@ -86,7 +86,7 @@ describe('[D11] context kinds of the state of a run', () => {
     ],
     [
       'a picture that is attached',
-      { attachments: { files: [makeFile('a.png', 'data:image/png;base64,AAAA')] } },
+      { attachments: { files: [makeFile('a.png', 'data:image/png;base64,iVBORw0KGgoA')] } },
       {},
       ['image'],
     ],

@@ -9,6 +9,7 @@ import {
   selectContext,
 } from '../../../src/core/context.ts'
 import { makePrivacyGuard } from '../../../src/core/privacy.ts'
+import { estimateTokens } from '../../../src/core/tokens.ts'
 import type { TurnView } from '../../../src/core/turn-view.ts'
 import {
   EARLIER_RUN,
@@ -287,7 +288,7 @@ describe('[EC 6] the current run', () => {
     expect(fixed.map(({ message }) => message.text)).toEqual(['now', 'also this', 'second'])
     expect(droppable.map(({ text }) => text)).toEqual(['first'])
     // What a round costs is its text, its calls and their results.
-    expect(fixed.at(-1)?.content).toBe('second\ntwo{}done')
+    expect(fixed.at(-1)?.tokens).toBe(estimateTokens('second\ntwo{}done'))
   })
 })
 

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { estimateCost, gateFor } from '../../../src/core/gates.ts'
 import { planTurn, prepareCall } from '../../../src/core/resolve.ts'
 import type { RunState } from '../../../src/core/run/state.ts'
-import { estimateTokens } from '../../../src/core/tokens.ts'
 import type { ModelDescriptor } from '../../../src/protocol/execution/models.ts'
 import {
   LOCAL,
@@ -155,15 +154,22 @@ describe('[EC 13] the cost limit of a rule', () => {
 describe('[EC 20.3] the estimate of a call', () => {
   const plan = must(planTurn(makeView(makeRequest())))
 
-  test('from what is sent to that and the longest answer; 4,096 tokens where a model states none', () => {
+  test('from the included candidates and the prompt to that and the longest answer; 4,096 tokens where a model states none', () => {
+    const view = makeView(
+      makeRequest({
+        text: 'a "quoted"\n prompt',
+        attachments: { files: [makeFile('a.ts', 'x'.repeat(400), true)] },
+      }),
+    )
     const model = makeModel(REMOTE, {
       input_cost_per_million_tokens: '1000000',
       output_cost_per_million_tokens: '1000000',
       max_output_tokens: null,
     })
-    const call = prepareCall(plan, model)
-    const tokens = estimateTokens(JSON.stringify(call.request.messages))
-    expect(estimateCost(model, call)).toEqual({ min: `${tokens}`, max: `${tokens + 4096}` })
+    expect(estimateCost(model, prepareCall(must(planTurn(view)), model))).toEqual({
+      min: `${100 + 5}`,
+      max: `${100 + 5 + 4096}`,
+    })
   })
 
   test('[U43] unknown where a rate is unknown', () => {

@@ -34,13 +34,24 @@ const turn = (required: boolean) =>
 describe('[EC 8.5] a picture among the attached files', () => {
   test.each([
     ['a picture', PICTURE, true],
-    ['another kind of picture', `data:image/webp;base64,${PIXEL}`, true],
+    ['a picture under another name', `data:image/webp;base64,${PIXEL}`, true],
+    ['a picture with a line end behind it', `${PICTURE}\n`, true],
+    ['what is none', 'data:image/png;base64,bm90IGEgcG5n', false],
+    ['half a picture in base64', PICTURE.slice(0, -3), false],
+    ['a picture that no provider takes', `data:image/png;base64,iVBORw0KGgoA${'A'.repeat(8_000_000)}`, false],
     ['a drawing in text', 'data:image/svg+xml;base64,PHN2Zz4=', false],
     ['what is not base64', 'data:image/png;base64,<html>', false],
     ['a text that only mentions one', `see ${PICTURE}`, false],
     ['nothing', '', false],
   ])('%s', (_, content, shown) => {
     expect(readImage(content) !== null).toBe(shown)
+  })
+
+  test('is what it holds, whatever it is called', () => {
+    expect(readImage(`data:image/webp;base64,${PIXEL}`)?.mediaType).toBe('image/png')
+    expect(readImage('data:image/png;base64,/9j/4AAA')?.mediaType).toBe('image/jpeg')
+    expect(readImage('data:image/png;base64,R0lGODlhAQAB')?.mediaType).toBe('image/gif')
+    expect(readImage('data:image/png;base64,UklGRgECAwRXRUJQVlA4')?.mediaType).toBe('image/webp')
   })
 
   test('goes along with the words of the user as what it is, and not as text', () => {
@@ -71,7 +82,7 @@ describe('[EC 8.5] a picture among the attached files', () => {
   })
 
   test('is counted and priced as a picture, not by its length', () => {
-    const big = `data:image/png;base64,${'A'.repeat(400_000)}`
+    const big = `data:image/png;base64,iVBORw0KGgoA${'A'.repeat(400_000)}`
     const view = makeView(makeRequest({ attachments: { files: [makeFile('shot.png', big, true)] } }))
     const plan = must(planTurn(view))
     expect(plan.candidates.find(({ kind }) => kind === 'image')?.tokens).toBe(IMAGE_TOKENS)

@@ -385,7 +385,7 @@ describe('[EC 8.4][EC 26.6] what the winning rule carries takes effect', () => {
 })
 
 describe('[EC 8.5][EC 26.6] what a turn needs of its model without a rule that says so', () => {
-  const picture = 'data:image/png;base64,AAAA'
+  const picture = 'data:image/png;base64,iVBORw0KGgoA'
   const SEES = 'openai/sees'
   const THINKS = 'openai/thinks'
   const ACTS = 'openai/acts'

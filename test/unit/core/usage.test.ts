@@ -32,9 +32,30 @@ describe('[EC 20.1] usage of a turn', () => {
 
   test('[U43] what is unknown is left out, and never zero', () => {
     expect(turnUsage([])).toEqual({})
-    expect(turnUsage([call()])).toEqual({})
+    expect(turnUsage([call()])).toEqual({ unknown_count: 1 })
     expect(turnUsage([call({ usage: { inputTokens: 7 } })])).toEqual({ input_tokens: 7 })
     expect(turnUsage([call({ usage: { outputTokens: 7 } })])).toEqual({ output_tokens: 7 })
+  })
+
+  test('[U43] a part is never told as the whole: no price with an answer whose price is unknown', () => {
+    const known = call({ usage: { inputTokens: 10, outputTokens: 1 }, cost: '0.5' })
+    expect(turnUsage([known, call()])).toEqual({
+      input_tokens: 10,
+      output_tokens: 1,
+      total_tokens: 11,
+      unknown_count: 1,
+    })
+    expect(turnUsage([known, call({ usage: { inputTokens: 1, outputTokens: 1 } })])).toEqual({
+      input_tokens: 11,
+      output_tokens: 2,
+      total_tokens: 13,
+    })
+  })
+
+  test('a call that failed without a word takes nothing away from the price of the one that answered', () => {
+    const known = call({ usage: { inputTokens: 10, outputTokens: 1 }, cost: '0.5' })
+    expect(turnUsage([call({ status: 'failed' }), known])).toMatchObject({ actual_cost: '0.5' })
+    expect(turnUsage([call({ status: 'failed' }), known])).not.toHaveProperty('unknown_count')
   })
 
   test('a counter that is zero is left out, and still priced', () => {
@@ -61,14 +82,21 @@ describe('[EC 20.2] usage of a session', () => {
     ])
     const one = { input_tokens: 1, output_tokens: 2, total_tokens: 3, currency: 'USD' }
     expect(sum).toEqual({
-      total: { input_tokens: 2, output_tokens: 4, total_tokens: 6, estimated_cost: '2', currency: 'USD' },
+      total: {
+        input_tokens: 2,
+        output_tokens: 4,
+        total_tokens: 6,
+        estimated_cost: '2',
+        currency: 'USD',
+        unknown_count: 1,
+      },
       by_model: [
-        { provider: 'openai', model: 'b', request_count: 2, estimated_cost: '1.5', ...one },
+        { provider: 'openai', model: 'b', request_count: 2, estimated_cost: '1.5', unknown_count: 1, ...one },
         { provider: 'openai', model: 'a', request_count: 1, estimated_cost: '0.5', ...one },
       ],
       by_task_type: [
         { task_type: 'edit', request_count: 1, estimated_cost: '1.5', ...one },
-        { task_type: 'chat', request_count: 2, estimated_cost: '0.5', ...one },
+        { task_type: 'chat', request_count: 2, estimated_cost: '0.5', unknown_count: 1, ...one },
       ],
     })
   })

@@ -51,6 +51,13 @@ describe('shell', () => {
     expect(await running).toMatchObject({ isError: true, content: '(no output)\n[stopped by the user]' })
   })
 
+  test('a signal that comes while the command is being started ends it as well', async () => {
+    const stop = new AbortController()
+    const running = shellTool(tempFolder(), { command: 'sleep 60' }, { signal: stop.signal })
+    stop.abort()
+    expect(await running).toMatchObject({ isError: true, content: '(no output)\n[stopped by the user]' })
+  })
+
   test('what a command leaves in the background ends with it and does not hold the answer', async () => {
     const root = tempFolder()
     const output = await shellTool(root, { command: 'sleep 60 & echo $! > bg.pid; echo done' })

@@ -35,6 +35,12 @@ for (const name of ['claude-sonnet-4-5', 'claude-opus-4-7']) {
     conversation: 'anthropic',
     keyHeader: { name: 'x-api-key', value: KEY },
     tells: ['cached', 'cacheWrite'],
+    reportsFirst: ({ input, cached = 0, cacheWrite = 0 }) => ({
+      inputTokens: input,
+      outputTokens: 1,
+      cachedTokens: cached,
+      cacheWriteTokens: cacheWrite,
+    }),
     alwaysTellsUsage: true,
     endings: ['refused', 'overflow'],
     signs: ['reasoning', 'redacted'],

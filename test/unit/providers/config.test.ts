@@ -186,6 +186,7 @@ describe('MODEL_FACTS', () => {
         { model: 'OpenAI/gpt-next*', max_context_tokens: 1000 },
         { model: 'openai/gpt-next-mini', input_cost_per_million_tokens: '0.5' },
         { model: 'ollama/org/model:1b', max_output_tokens: 100 },
+        { model: 'ollama/*', max_context_tokens: 500 },
         { model: 'openai-compat:lab/x', capabilities: { images: true } },
       ],
       instances(lab),
@@ -196,7 +197,10 @@ describe('MODEL_FACTS', () => {
         { match: ['gpt-next*'], facts: { max_context_tokens: 1000 } },
         { match: ['gpt-next-mini'], facts: { input_cost_per_million_tokens: '0.5' } },
       ],
-      ollama: [{ match: ['org/model:1b'], facts: { max_output_tokens: 100 } }],
+      ollama: [
+        { match: ['org/model:1b'], facts: { max_output_tokens: 100 } },
+        { match: ['*'], facts: { max_context_tokens: 500 } },
+      ],
       'openai-compat:lab': [{ match: ['x'], facts: { capabilities: { images: true } } }],
     })
   })

@@ -125,6 +125,33 @@ describe('what a provider says', () => {
     )
   })
 
+  it('takes no time that grows with the square of its length', () => {
+    const started = performance.now()
+    for (const unit of [" 'a", '" \'a"', 'model prompt ', 'sk-', 'http://a']) {
+      const body = unit.repeat(100_000 / unit.length)
+      const { text = '', hints } = readErrorBody(JSON.stringify({ error: { message: body, code: 'c' } }))
+      categorize(400, hints)
+      say(text, { credential: 'abc-123' })
+    }
+    expect(performance.now() - started).toBeLessThan(2_000)
+  })
+
+  it('is sorted by its beginning, and by its code behind whatever length', () => {
+    const { hints } = readErrorBody(
+      JSON.stringify({ error: { message: 'x'.repeat(100_000), code: 'model_not_found' } }),
+    )
+    expect(categorize(404, hints)).toBe('model_not_found')
+  })
+
+  it('loses what a cut would have made unrecognisable', () => {
+    // Four characters of the secret stand before the cut, and blanks that collapse before that.
+    const cutAfter = (opening: string) =>
+      say(`bad${' '.repeat(2_000 - 7 - opening.length)}${opening}hunter2${' more'.repeat(1_000)}`)
+    for (const opening of ['sk-', 'https:', 'abc-']) expect(cutAfter(opening)).toBe(`${bare}: bad`)
+    for (const opening of ['"my hunter ', "'my hunter ", '`my hunter '])
+      expect(cutAfter(opening)).toBe(`${bare}: bad “…”`)
+  })
+
   it('is not repeated at all when a part of the prompt stands in it', () => {
     const texts = ['please refactor the\n  billing module today']
     expect(say('cannot parse: refactor the billing module', { texts })).toBe(bare)

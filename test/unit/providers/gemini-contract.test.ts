@@ -6,7 +6,7 @@ import { scriptedFetch } from '../../support/node/scripted-upstream.ts'
 import { dataEvent, jsonAnswer } from '../../support/node/scripted-upstream-completion.ts'
 import { geminiBlockedPrompt, geminiDialect } from '../../support/node/scripted-upstream-gemini.ts'
 import { describeProviderContract } from './provider-contract.ts'
-import { collect, KEY, makeContext, makeDescriptor, makeRequest } from './support.ts'
+import { collectAll, KEY, makeContext, makeDescriptor, makeRequest, reportsIn } from './support.ts'
 
 const makeProvider = (origin: string) =>
   new GeminiProvider({ id: 'gemini', displayName: 'Gemini', baseUrl: origin }, async () => ok([]), {
@@ -34,6 +34,7 @@ describeProviderContract({
   conversation: 'gemini',
   keyHeader: { name: 'x-goog-api-key', value: KEY },
   tells: ['cached', 'reasoning'],
+  reportsFirst: ({ input }) => ({ inputTokens: input }),
   endings: ['refused'],
   signs: ['calls'],
 })
@@ -42,8 +43,9 @@ describe('Gemini: what only this dialect has', () => {
   const reply = async (answer: Parameters<typeof scriptedFetch>[0], request = requestWith()) => {
     const upstream = scriptedFetch(answer)
     const { context } = makeContext({ credential: KEY, fetch: upstream.fetch })
-    const events = await collect(makeProvider('http://lab.internal:8080'), request, context)
-    return { events, seen: upstream.requests[0] }
+    const all = await collectAll(makeProvider('http://lab.internal:8080'), request, context)
+    const events = all.filter(({ type }) => type !== 'usage_so_far')
+    return { events, reports: reportsIn(all), seen: upstream.requests[0] }
   }
   const stream = (...pieces: unknown[]) => ({
     headers: { 'content-type': 'text/event-stream' },
@@ -68,6 +70,43 @@ describe('Gemini: what only this dialect has', () => {
       )
       expect(events.map(({ type }) => type)).toEqual(['failed'])
     }
+  })
+
+  it('[U42] a word of some gateways for a round of calls is a good end with calls, and a broken one without', async () => {
+    const answer = (part: object) => ({
+      candidates: [{ content: { parts: [part], role: 'model' }, finishReason: 'FUNCTION_CALL' }],
+    })
+    const called = answer({ functionCall: { name: 'read_file', args: { path: 'a' } } })
+    const spoken = answer({ text: 'Hm' })
+    const buffered = requestWith({ streaming: false })
+    for (const { events } of [await reply(stream(called)), await reply(jsonAnswer(called), buffered)]) {
+      expect(events).toEqual([
+        { type: 'tool_call', name: 'read_file', arguments: { path: 'a' } },
+        { type: 'finished', reason: 'tool_calls' },
+      ])
+    }
+    for (const { events } of [await reply(stream(spoken)), await reply(jsonAnswer(spoken), buffered)]) {
+      expect(events.map(({ type }) => type)).toEqual(['text_delta', 'failed'])
+    }
+  })
+
+  it('[EC 15][U43] counts that grow with the answer are told as they grow, each once', async () => {
+    const piece = (candidatesTokenCount?: number) => ({
+      candidates: [{ content: { parts: [{ text: 'a' }], role: 'model' } }],
+      usageMetadata: {
+        promptTokenCount: 40,
+        cachedContentTokenCount: 8,
+        ...(candidatesTokenCount === undefined ? {} : { candidatesTokenCount, thoughtsTokenCount: 5 }),
+      },
+    })
+    const { events, reports } = await reply(stream(piece(), piece(), piece(2), piece(2), piece(9)))
+    const known = { inputTokens: 40, cachedTokens: 8 }
+    expect(reports).toEqual([
+      known,
+      { ...known, outputTokens: 7, reasoningTokens: 5 },
+      { ...known, outputTokens: 14, reasoningTokens: 5 },
+    ])
+    expect(events.at(-1)?.type).toBe('failed')
   })
 
   it('[U24] parallel calls without ids are apart, and their results find them', async () => {

@@ -21,7 +21,12 @@ const json = (value: unknown) => ({
   body: JSON.stringify(value),
 })
 
-type Side = { names: string[]; fails?: ScriptedAnswer }
+type Side = {
+  names: string[]
+  fails?: ScriptedAnswer
+  /** A model that is listed and cannot be shown. */
+  broken?: string
+}
 
 /** A daemon and the cloud, each with its models; the window tells which of the two showed a model. */
 function upstream(daemon: Side, cloud: Side) {
@@ -31,6 +36,7 @@ function upstream(daemon: Side, cloud: Side) {
     if (side.fails) return side.fails
     if (path === '/api/tags') return json({ models: side.names.map((name) => ({ name })) })
     if (path === '/api/chat') return ollamaStream({ text: [isDaemon ? 'from home' : 'from the cloud'] })
+    if (side.broken !== undefined && Object(body).model === side.broken) return { status: 500, body: '{}' }
     const model_info = { 'x.context_length': isDaemon ? 8_000 : 200_000 }
     return json({ capabilities: ['completion', 'tools'], model_info, asked: Object(body).model })
   })
@@ -148,13 +154,39 @@ describe('a daemon and Ollama’s cloud under one name', () => {
     })
   })
 
-  it('a daemon that hangs leaves time for the cloud, and no timer', async () => {
-    vi.useFakeTimers()
-    const hangs = { names: [], fails: { body: '', ending: 'hang' as const } }
-    const listing = list({ credential: KEY, daemon: hangs, names: ['away:1b'] })
-    await vi.advanceTimersByTimeAsync(3_000)
-    expect(await listing).toMatchObject({ models: [['away:1b', 'away']], failure: 'timeout' })
-    expect(vi.getTimerCount()).toBe(0)
+  it('[D13] by name a daemon that fails leaves nothing to the cloud, not even what it may not have', async () => {
+    const down = { names: [], fails: { status: 500, body: '{}' } }
+    for (const names of [['both:1b'], ['away:1b'], ['home:1b', 'both:1b', 'away:1b']]) {
+      const listed = await list({ credential: KEY, daemon: down, names })
+      expect(listed).toMatchObject({ models: [], failure: 'provider_unavailable' })
+      expect(listed.asked(CLOUD)).toEqual([])
+    }
+  })
+
+  it('[D13] by name a daemon that is late leaves nothing to the cloud', async () => {
+    const controller = new AbortController()
+    const server = upstream({ names: [], fails: { body: '', ending: 'hang' } }, away)
+    const { context } = makeContext({ fetch: server.fetch, purpose: 'catalogue', credential: KEY })
+    const listing = ollamaOf().listWithGaps({ ...context, signal: controller.signal }, ['both:1b'])
+    await vi.waitUntil(() => server.requests.length > 0)
+    controller.abort(new DOMException('the listing took too long', 'TimeoutError'))
+    expect(await listing).toMatchObject({ models: [], failure: { category: 'timeout' } })
+    expect(server.requests.map(({ url }) => new URL(url).origin)).toEqual([DAEMON])
+  })
+
+  it('[D13] a model that the daemon has and cannot show is not left to the cloud, others are', async () => {
+    const broken = { ...home, broken: 'both:1b' }
+    const listed = await list({ credential: KEY, daemon: broken, names: ['home:1b', 'both:1b'] })
+    expect(listed).toMatchObject({ models: [['home:1b', 'home']], failure: 'provider_unavailable' })
+    expect(listed.asked(CLOUD)).toEqual([])
+    const without = await list({ credential: KEY, daemon: broken, names: ['home:1b', 'away:1b'] })
+    expect(without).toMatchObject({
+      models: [
+        ['home:1b', 'home'],
+        ['away:1b', 'away'],
+      ],
+      failure: undefined,
+    })
   })
 
   it('[EC 21] names that are not allowed are those of the cloud, or nobody’s', async () => {
@@ -294,6 +326,20 @@ describe('whom it serves', () => {
       k: 'none',
       failure: { code: 'override_not_allowed' },
     })
+  })
+
+  it('[D13] a session whose daemon fails for a moment is not served by the cloud', async () => {
+    const daemon: Side = { names: [], fails: { status: 500, body: '{}' } }
+    const server = upstream(daemon, away)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(server.fetch)
+    const who = await access(true)
+    const catalogue = new ModelCatalogue(makeProviders(parseProviderConfig(BOTH)))
+    await catalogue.list('ollama', ['both:1b'], who, new AbortController().signal)
+    expect(catalogue.view(who, Date.now()).find('ollama', 'both:1b')).toMatchObject({
+      k: 'unavailable',
+      failure: { code: 'provider_unavailable' },
+    })
+    expect(server.requests.every(({ url }) => url.startsWith(DAEMON))).toBe(true)
   })
 
   it('[U37] what a bound turn did not ask the cloud, the next free turn asks', async () => {

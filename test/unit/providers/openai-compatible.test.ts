@@ -9,7 +9,17 @@ import {
   sse,
 } from '../../support/node/scripted-upstream-dialects.ts'
 import { describeProviderContract } from './provider-contract.ts'
-import { collect, KEY, makeContext, makeDescriptor, makeRequest, READ_FILE, toolRound } from './support.ts'
+import {
+  collect,
+  collectAll,
+  KEY,
+  makeContext,
+  makeDescriptor,
+  makeRequest,
+  READ_FILE,
+  reportsIn,
+  toolRound,
+} from './support.ts'
 
 const instance: InstanceConfig = {
   id: 'openai-compat:lab',
@@ -243,6 +253,34 @@ describe('OpenAI-compatible: the answer', () => {
     expect(
       await eventsOf([chunk({ content: 'a' }, 'stop'), { choices: [], usage: { completion_tokens: 7 } }]),
     ).toContainEqual({ type: 'usage', usage: { outputTokens: 7 } })
+  })
+
+  it('[EC 15][U43] usage that comes with each chunk is told as it grows, and what came before a cut stays', async () => {
+    const usageOf = (completion: number) => ({ prompt_tokens: 10, completion_tokens: completion })
+    const chunks = [0, 1, 1, 2].map((count) => ({ ...chunk({ content: 'a' }), usage: usageOf(count) }))
+    const told = [0, 1, 2].map((count) => ({ inputTokens: 10, outputTokens: count }))
+    const all = async (body: string) => {
+      const { context } = makeContext({ fetch: scriptedFetch({ body }).fetch })
+      return collectAll(makeProvider(), makeRequest(), context)
+    }
+    const cut = await all(sse(chunks, { done: false }))
+    expect(reportsIn(cut)).toEqual(told)
+    expect(cut.map(({ type }) => type)).toEqual([
+      'usage_so_far',
+      'text_delta',
+      'usage_so_far',
+      'text_delta',
+      'text_delta',
+      'usage_so_far',
+      'text_delta',
+      'failed',
+    ])
+    const whole = await all(sse([...chunks, { ...chunk({}, 'stop'), usage: usageOf(2) }]))
+    expect(reportsIn(whole)).toEqual(told)
+    expect(whole.slice(-2)).toEqual([
+      { type: 'usage', usage: { inputTokens: 10, outputTokens: 2 } },
+      { type: 'finished', reason: 'stop' },
+    ])
   })
 
   it('a status inside an error in the stream counts as one', async () => {

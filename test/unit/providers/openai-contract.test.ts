@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { ok } from '../../../src/protocol/result.ts'
 import { OpenAiProvider } from '../../../src/providers/openai.ts'
 import { scriptedFetch } from '../../support/node/scripted-upstream.ts'
-import { namedEvent } from '../../support/node/scripted-upstream-completion.ts'
+import { namedEvent, piecesUntil } from '../../support/node/scripted-upstream-completion.ts'
 import { responsesDialect, responsesRefusal } from '../../support/node/scripted-upstream-responses.ts'
 import { describeProviderContract } from './provider-contract.ts'
-import { collect, KEY, makeContext, makeDescriptor, makeRequest } from './support.ts'
+import { collectAll, KEY, makeContext, makeDescriptor, makeRequest, reportsIn } from './support.ts'
 
 const makeProvider = (origin: string) =>
   new OpenAiProvider({ id: 'openai', displayName: 'OpenAI', baseUrl: `${origin}/v1` }, async () => ok([]), {
@@ -45,8 +45,9 @@ describe('OpenAI: what only this dialect has', () => {
       body: frames.join(''),
     })
     const { context } = makeContext({ credential: KEY, fetch: upstream.fetch })
-    const events = await collect(makeProvider('http://lab.internal:8080'), requestWith(), context)
-    return { events, seen: upstream.requests[0] }
+    const all = await collectAll(makeProvider('http://lab.internal:8080'), requestWith(), context)
+    const events = all.filter(({ type }) => type !== 'usage_so_far')
+    return { events, reports: reportsIn(all), seen: upstream.requests[0] }
   }
 
   it('[U42] the words of a model that declines are no finished answer', async () => {
@@ -69,6 +70,32 @@ describe('OpenAI: what only this dialect has', () => {
       const { events } = await reply([...start, namedEvent(error)])
       expect(events.at(-1)).toMatchObject({ type: 'failed', failure: { category: 'rate_limit' } })
     }
+  })
+
+  it('[EC 15][U43] what an answer used before it failed is told', async () => {
+    const { events, reports } = await reply([
+      ...piecesUntil(responsesDialect, 'Hm'),
+      namedEvent({
+        type: 'response.failed',
+        sequence_number: 9,
+        response: {
+          id: 'resp_1',
+          object: 'response',
+          status: 'failed',
+          error: { code: 'server_error', message: 'No.' },
+          output: [],
+          usage: {
+            input_tokens: 40,
+            input_tokens_details: { cached_tokens: 8 },
+            output_tokens: 3,
+            output_tokens_details: { reasoning_tokens: 0 },
+            total_tokens: 43,
+          },
+        },
+      }),
+    ])
+    expect(events.map(({ type }) => type)).toEqual(['text_delta', 'failed'])
+    expect(reports).toEqual([{ inputTokens: 40, outputTokens: 3, cachedTokens: 8, reasoningTokens: 0 }])
   })
 
   it('[EC 21] nothing is stored there, and neither temperature nor top-p is sent', async () => {

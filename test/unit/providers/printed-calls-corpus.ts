@@ -35,6 +35,8 @@ const list = { name: 'list_files', arguments: {} }
 const READ_A = '{"name":"read_file","arguments":{"path":"a"}}'
 const LIST = '{"name": "list_files", "parameters": {}}'
 
+const THOUGHT = `A call would be <tool_call>${READ_A}</tool_call>, or ${READ_A}.`
+
 const taken = (what: string, printed: string, calls: Case['calls'], text = ''): Case => ({
   what,
   printed,
@@ -77,19 +79,23 @@ export const CALLS: Case[] = [
   ),
   taken('a json fence', `Reading.\n\`\`\`json\n${READ_A}\n\`\`\`\n`, [readA], 'Reading.\n'),
   taken('a json fence that is not closed', `\`\`\`json\n[${READ_A}]`, [readA]),
-  taken(
-    'a tool_call fence with text after it',
-    `\`\`\`tool_call\n${READ_A}\n\`\`\`\nDone?`,
-    [readA],
-    '\nDone?',
-  ),
+  left('a tool_call fence with words after it', `\`\`\`tool_call\n${READ_A}\n\`\`\`\nDone?`),
   taken('a tool_code fence', `\`\`\`\`tool_code \n${READ_A}\n${LIST}\n\`\`\`\`\n`, [readA, list]),
   taken('Hermes', `Hm. <tool_call>\n${READ_A}\n</tool_call>`, [readA], 'Hm. '),
   taken(
-    'Hermes, twice, and text',
-    `<tool_call>${READ_A}</tool_call>\n<tool_call>${LIST}</tool_call>\nSo.`,
+    'Hermes, twice',
+    `So. <tool_call>${READ_A}</tool_call>\n<tool_call>${LIST}</tool_call>\n`,
     [readA, list],
-    '\n\nSo.',
+    'So. ',
+  ),
+  left('Hermes within a sentence', `The file says <tool_call>${READ_A}</tool_call>. I have not run it.`),
+  left('Hermes in a quotation', `It says:\n> <tool_call>${READ_A}</tool_call>`),
+  left('Hermes in a quotation that goes on', `> a\n > b <tool_call>${READ_A}</tool_call>\nAnd so on.`),
+  taken(
+    'the last of two, with words between them',
+    `<tool_call>${READ_A}</tool_call> is what the file says.\n<tool_call>${LIST}</tool_call>`,
+    [list],
+    `<tool_call>${READ_A}</tool_call> is what the file says.\n`,
   ),
   taken('Hermes, not closed', `<tool_call>\n${READ_A}\n`, [readA]),
   taken('Hermes, closed by the next call', `<tool_call>${READ_A}\n<tool_call>${LIST}</tool_call>`, [
@@ -185,6 +191,30 @@ export const CALLS: Case[] = [
     '[<tool_call>{"x":1}',
   ),
   taken('a form after JSON that breaks off', `{"name"<tool_call>${LIST}</tool_call>`, [list], '{"name"'),
+  taken(
+    'a form after thinking that holds one',
+    `<think>\n${THOUGHT}\n</think>\n\n<tool_call>${LIST}</tool_call>`,
+    [list],
+    `<think>\n${THOUGHT}\n</think>\n\n`,
+  ),
+  taken(
+    'a form right after thinking under the longer name, and not the one before it',
+    `<tool_call>${READ_A}</tool_call>\n<thinking></think>${THOUGHT}</thinking><function=list_files>{}</function>`,
+    [list],
+    `<tool_call>${READ_A}</tool_call>\n<thinking></think>${THOUGHT}</thinking>`,
+  ),
+  taken(
+    'bare JSON after a fence that was only thought of',
+    `<think>\`\`\`json\n${READ_A}\n</think>\n${READ_A}`,
+    [readA],
+    `<think>\`\`\`json\n${READ_A}\n</think>\n`,
+  ),
+  taken(
+    'a form after a mention of the tag in code',
+    `\`<think>\` begins it.\n\`\`\`\n<think>\n\`\`\`\n<tool_call>${LIST}</tool_call>`,
+    [list],
+    '`<think>` begins it.\n```\n<think>\n```\n',
+  ),
 ]
 
 /** Answers that stay as they are. */
@@ -243,6 +273,14 @@ export const TEXTS: Case[] = [
     '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>x<｜tool▁sep｜>{}<｜tool▁call▁end｜>',
   ),
   left('DeepSeek without a call', '<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>'),
+  left('a form within thinking', `<think>${THOUGHT}</think> No call is needed.`),
+  left('a form on a line of its own within thinking', `<thinking>\nSo:\n${READ_A}\n</thinking>`),
+  left('a fence of calls within thinking', `<think>\n\`\`\`tool_call\n${READ_A}\n\`\`\`\n</think>`),
+  left('a form after thinking that is not closed', `<think>Hm.\n<tool_call>${READ_A}</tool_call>`),
+  left(
+    'a form after a wrong end of thinking',
+    `<think>Hm.</thinking>\n<tool_call>${READ_A}</tool_call></thin`,
+  ),
   left('Python in a tool_code fence', '```tool_code\nprint(read_file(path="a"))\n```'),
 ]
 

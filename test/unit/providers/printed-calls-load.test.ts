@@ -20,6 +20,8 @@ const HOSTILE: [what: string, unit: string][] = [
   ['beginnings of a name', '\nread_file[ARGS'],
   ['words that begin like one', 'functool '],
   ['marks without calls', '[TOOL_CALLS][['],
+  ['thoughts', '<think></think>'],
+  ['thoughts that do not end', '<think></thin'],
   ['fences', '```\n'],
   ['fences of calls without calls', '```tool_call\n{"x":1}\n```\n'],
   ['backticks', '`'],

@@ -57,11 +57,13 @@ describe('calls in a text that arrives in pieces', () => {
         'read_file',
         '[ARGS]',
         '</tool_call>',
+        '<think>',
+        '</think>',
       ],
       ...['</function>', '<parameter=path>', '</parameter>', '<｜', ';', '~~~\n', 'a', '🚂', '\r\n'],
     ]
     let withCalls = 0
-    for (let seed = 1; seed <= 600; seed += 1) {
+    for (let seed = 1; seed <= 700; seed += 1) {
       const random = makeRandom(seed)
       const mixed = random
         .list(9, () => {
@@ -100,6 +102,7 @@ describe('what is held back', () => {
     '[link](https://example.org)\n[1, 2',
     '<tool_call>no call',
     '<function=nope>{"path"',
+    '<think>\n<tool_call>{"name":"read_file","arg',
     '~~~\n`',
   ])('[EC 12.6] text that cannot become a call passes at once: %j', (text) => {
     expect(new PrintedAnswer(TOOLS).push(text)).toBe(text)
@@ -118,6 +121,8 @@ describe('what is held back', () => {
     ['One moment.\n{"name": "read_file", "argu', 'One moment.\n'],
     ['Ok\n```json\n{"name"', 'Ok\n'],
     ['[TOOL_C', ''],
+    ['Ok <thi', 'Ok '],
+    ['<think>Hm</thi', '<think>Hm'],
     ['Ok\nread_fi', 'Ok\n'],
   ])('[EC 12.6] of %j only what cannot become a call has passed', (arrived, passed) => {
     expect(new PrintedAnswer(TOOLS).push(arrived)).toBe(passed)

@@ -60,12 +60,22 @@ describe('what else is in the answer', () => {
   const native: ModelEvent = { type: 'tool_call', providerCallId: 'c1', name: 'read_file', arguments: {} }
 
   it('calls come after all text and before the usage, as where a provider makes them', async () => {
-    expect(await recover([text(`a${FORM}`), text('b'), usage, finished('stop')])).toEqual([
+    expect(await recover([text(`a${FORM}`), text('\n'), usage, finished('stop')])).toEqual([
       text('a'),
-      text('b'),
       call,
       usage,
       finished('tool_calls'),
+    ])
+  })
+
+  it('[EC 15] what is reported on the way passes at once, whatever of the text is held back', async () => {
+    const report: ModelEvent = { type: 'usage_so_far', usage: { inputTokens: 3 } }
+    const failed: ModelEvent = { type: 'failed', failure: { category: 'timeout', message: 'too slow' } }
+    expect(await recover([text('a<tool_'), report, text('x'), failed])).toEqual([
+      text('a'),
+      report,
+      text('<tool_x'),
+      failed,
     ])
   })
 

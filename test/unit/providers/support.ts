@@ -1,7 +1,12 @@
 import type { ModelRequest, PromptMessage } from '../../../src/core/prompt.ts'
 import type { ModelDescriptor } from '../../../src/protocol/execution/models.ts'
 import { type EgressOptions, makeEgress, type RouteRecord } from '../../../src/providers/egress.ts'
-import type { CallContext, ModelEvent, ModelProvider } from '../../../src/providers/provider.ts'
+import type {
+  CallContext,
+  ModelEvent,
+  ModelProvider,
+  ReportedUsage,
+} from '../../../src/providers/provider.ts'
 
 export const KEY = 'test-key-4f0f29bc81'
 
@@ -75,11 +80,20 @@ export function makeContext(
   return { context, routes }
 }
 
-export async function collect(provider: ModelProvider, request: ModelRequest, context: CallContext) {
+/** Every event of a call. */
+export async function collectAll(provider: ModelProvider, request: ModelRequest, context: CallContext) {
   const events: ModelEvent[] = []
   for await (const event of provider.invoke(request, context)) events.push(event)
   return events
 }
+
+/** The events that make the answer: what its provider reports on the way, and how often, is its own business. */
+export const collect = async (...call: Parameters<typeof collectAll>): Promise<ModelEvent[]> =>
+  (await collectAll(...call)).filter(({ type }) => type !== 'usage_so_far')
+
+/** What a call reported on its way, in order. */
+export const reportsIn = (events: readonly ModelEvent[]): ReportedUsage[] =>
+  events.flatMap((event) => (event.type === 'usage_so_far' ? [event.usage] : []))
 
 /** Joins neighbouring deltas of a kind: how a text was split is the provider's business. */
 export function joinDeltas(events: readonly ModelEvent[]): ModelEvent[] {

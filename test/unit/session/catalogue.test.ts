@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { makeAccess } from '../../../src/providers/access.ts'
 import { parseProviderConfig } from '../../../src/providers/config.ts'
@@ -89,5 +90,33 @@ describe('what a session’s object knows of models', () => {
       'https://api.anthropic.com/v1/models/claude-next',
     ])
     fetched.mockRestore()
+  })
+
+  it('[D21] no timer and no listener outlives a listing, whether it is answered, fails or throws', async () => {
+    vi.useFakeTimers()
+    const { signal } = new AbortController()
+    const watching = () => [vi.getTimerCount(), getEventListeners(signal, 'abort').length]
+    const listings: ModelProvider['listModels'][] = [
+      async () => ({ ok: true, value: [] }),
+      async () => ({ ok: false, error: { category: 'timeout', message: 'too slow' } }),
+      async () => {
+        throw new Error('out of order')
+      },
+    ]
+    for (const answer of listings) {
+      const provider: ModelProvider = {
+        descriptor: { id: 'ollama', display_name: 'Ollama', local: true },
+        listModels: async (...asked) => {
+          expect(watching()).toEqual([1, 1])
+          return answer(...asked)
+        },
+        invoke: () => {
+          throw new Error('nothing is invoked')
+        },
+      }
+      const catalogue = new ModelCatalogue(new Map([['ollama', provider]]))
+      await catalogue.list('ollama', ['a'], await accessWith('k'), signal).catch(() => {})
+      expect(watching()).toEqual([0, 0])
+    }
   })
 })

@@ -3,6 +3,7 @@ import { parseDevArguments } from '../../../scripts/lib-node/dev-arguments.mjs'
 import { exitCodeOf, readCounts } from '../../../scripts/lib-node/test-counts.mjs'
 import { DEFAULT_PROMPT, readStartArguments } from '../../../src/cli/start/arguments.ts'
 import { farewell } from '../../../src/cli/start/farewell.ts'
+import { err } from '../../../src/protocol/result.ts'
 
 describe('npm run dev', () => {
   const parse = (...given: string[]) =>
@@ -89,9 +90,11 @@ describe('npm start', () => {
   })
 
   test('--session is what the last line of a run says to go on with', () => {
-    expect(readStartArguments(['--session', 'x', 'and', 'then?'], {})).toMatchObject({
-      value: { sessionId: 'x', prompt: 'and then?' },
+    const sessionId = '0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11'
+    expect(readStartArguments(['--session', sessionId, 'and', 'then?'], {})).toMatchObject({
+      value: { sessionId, prompt: 'and then?' },
     })
+    expect(readStartArguments(['--session', 'x'], {})).toEqual(err('--session x is no id of a session.'))
   })
 
   test('words without quotes are one prompt, and the environment gives port and model', () => {

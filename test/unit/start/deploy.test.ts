@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { deploy } from '../../../scripts/lib-node/deploy/deploy.mjs'
-import { wranglerIn } from '../../../scripts/lib-node/deploy/wrangler-run.mjs'
+import { type RunWrangler, wranglerIn } from '../../../scripts/lib-node/deploy/wrangler-run.mjs'
 import { type FakeAccount, fakeWrangler, fakeWranglerCommand } from '../../support/node/fake-wrangler.ts'
 import { tempFolder } from '../../support/node/temp-folder.ts'
 
@@ -71,11 +71,11 @@ const UNSTOPPED = new AbortController().signal
 function checkout(changes: Partial<FakeAccount> = {}, files: Record<string, string> = {}) {
   const root = tempFolder({ ...SMALL, ...files })
   const { run: wrangler, account, calls } = fakeWrangler(root, { ...structuredClone(fresh), ...changes })
-  const run = async ({ env = {}, answer = up } = {}) => {
+  const run = async ({ env = {}, answer = up, around = (real: RunWrangler): RunWrangler => real } = {}) => {
     const { world, told } = surroundings(answer)
     const code = await deploy(
       { dryRun: false },
-      { ...world, root, env, stop: UNSTOPPED, wranglerIn: () => wrangler },
+      { ...world, root, env, stop: UNSTOPPED, wranglerIn: () => around(wrangler) },
     )
     return { code, ...told(), calls: calls() }
   }
@@ -259,6 +259,46 @@ describe('a step that fails', () => {
     expect(account.secrets).toEqual({ BOOTSTRAP_TOKEN: token })
   })
 
+  test('a token whose setting failed may hold all the same: it is shown, and the next run goes on', async () => {
+    const { account, run } = checkout()
+    const first = await run({
+      around: (wrangler) => async (args, how) => {
+        const result = await wrangler(args, how)
+        return args[1] === 'put' ? { ...result, code: 1 } : result
+      },
+    })
+    const token = account.secrets?.BOOTSTRAP_TOKEN ?? 'none'
+    expect(first.code).toBe(1)
+    expect(first.err).toContain('The secret BOOTSTRAP_TOKEN could not be set.')
+    expect(first.out).toContain('Whether the bootstrap token was set is not known.')
+    expect(first.out.endsWith(`\n\n  ${token}`)).toBe(true)
+    const second = await run()
+    expect(second.code).toBe(0)
+    expect(second.out).toContain('BOOTSTRAP_TOKEN is set already, kept')
+    expect(account.secrets).toEqual({ BOOTSTRAP_TOKEN: token })
+  })
+
+  test('a token that was set is shown even when the program itself fails after it', async () => {
+    const { world, told } = surroundings()
+    const { root, account } = checkout()
+    const { run: wrangler } = fakeWrangler(root, account)
+    const broken = deploy(
+      { dryRun: false },
+      {
+        ...world,
+        root,
+        env: {},
+        stop: UNSTOPPED,
+        wranglerIn: () => async (args, how) => {
+          if (args[0] === 'deploy') throw new Error('wrangler could not be started')
+          return wrangler(args, how)
+        },
+      },
+    )
+    await expect(broken).rejects.toThrow('could not be started')
+    expect(told().out).toContain(account.secrets?.BOOTSTRAP_TOKEN ?? 'none')
+  })
+
   test('an address that does not answer in time is told, with the token', async () => {
     const { account, run } = checkout()
     const { code, err, out, asked } = await run({
@@ -345,6 +385,11 @@ ALLOWED_ORIGINS = "https://app.example"
       '[vars]\nPROVIDER_LAB_API_KEY = "k"',
       /PROVIDER_LAB_API_KEY is a secret/,
     ],
+    [
+      'what the router cannot use',
+      `[vars]\nMODEL_FACTS = '[{"model":"openai/x","max_context_tokens":"many"}]'\nRETENTION_TRACES_DAYS = "soon"\nPROVIDERS = "lab"`,
+      /^The router could not use all of its variables:\n {2}PROVIDERS must be a JSON list.*\n {2}MODEL_FACTS\[0\].max_context_tokens: .*\n {2}RETENTION_TRACES_DAYS must be a whole number of days.*$/,
+    ],
     ['the bootstrap token in clear', '[vars]\nBOOTSTRAP_TOKEN = "k"', /BOOTSTRAP_TOKEN is a secret/],
   ])('%s is refused with a sentence, before anything is done', async (_what, text, expected) => {
     const { code, err, calls } = await checkout({}, { 'wrangler.deploy.toml': text }).run()
@@ -383,6 +428,14 @@ describe('wrangler as a process', () => {
     for (const file of ['wrangler.toml', 'told.ndjson']) {
       expect(readFileSync(path.join(root, '.wrangler/deploy', file), 'utf8')).not.toContain(token)
     }
+  }, 30_000)
+
+  test('that left half a line behind loses nothing of what it told before', async () => {
+    const scratch = tempFolder()
+    const tells = `const fs = require('node:fs')
+fs.writeFileSync(process.env.WRANGLER_OUTPUT_FILE_PATH, '{"type":"deploy"}\\n[1]\\n{"type":"dep')`
+    const run = wranglerIn([process.execPath, '-e', tells], { root: scratch, scratch, stop: UNSTOPPED })
+    expect(await run([])).toMatchObject({ code: 0, told: [{ type: 'deploy' }] })
   }, 30_000)
 
   test('is not started once the user has interrupted', async () => {

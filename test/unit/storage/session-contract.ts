@@ -4,6 +4,7 @@ import { MIGRATION_RULES } from './contract/migration-rules.ts'
 import { RING_RULES } from './contract/ring-rules.ts'
 import { ROW_RULES } from './contract/row-rules.ts'
 import type { StorageRule } from './contract/rules.ts'
+import { SIZE_RULES } from './contract/size-rules.ts'
 import { STEP_RULES } from './contract/step-rules.ts'
 import { TEXT_RULES } from './contract/text-rules.ts'
 import { TURN_RULES } from './contract/turn-rules.ts'
@@ -13,6 +14,7 @@ export const STORAGE_RULES: readonly StorageRule[] = [
   ...TEXT_RULES,
   ...MESSAGE_RULES,
   ...TURN_RULES,
+  ...SIZE_RULES,
   ...ROW_RULES,
   ...RING_RULES,
   ...STEP_RULES,

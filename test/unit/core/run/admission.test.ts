@@ -66,7 +66,7 @@ function servedFrom(situation: Situation): Machine {
   return machine
 }
 
-describe('[EC 5.3] lock free', () => {
+describe('[EC 5.3][D18] lock free', () => {
   test.each(
     SITUATIONS.flatMap((situation) => KINDS.map((kind): [Situation, ContinueKind] => [situation, kind])),
   )('%s, then %s', (situation, kind) => {

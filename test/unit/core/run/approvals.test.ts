@@ -135,6 +135,15 @@ describe('[EC 14] plan mode', () => {
     expect([...machine.store.plans.values()].at(-1)).toMatchObject({ version: 1, content: 'other' })
   })
 
+  test('a planning that ends without a word has made no plan: the run fails', () => {
+    const machine = new Machine()
+    machine.execute('plan it', { command: 'plan' })
+    machine.round({ text: ' \n' })
+    expect(envelope(machine)).toMatchObject({ status: 'error', data: { error: { code: 'provider_error' } } })
+    expect(machine.state).toMatchObject({ phase: { k: 'Idle' }, planning: false })
+    expect(machine.store.plans.size).toBe(0)
+  })
+
   test('approved: planning ends, and the next turn runs at once', () => {
     const machine = machineIn('AwaitingApproval: plan')
     const [planId = ''] = machine.store.plans.keys()

@@ -209,6 +209,13 @@ describe('[EC 5.7] failure', () => {
     }
   })
 
+  test('[U22] blank space is nothing that was said: no provider takes a message of it', () => {
+    const machine = served()
+    machine.resolve()
+    machine.fail('provider_error', makePartial('\n\n'))
+    expect(machine.store.messages.filter(({ interrupted }) => interrupted)).toEqual([])
+  })
+
   test('a turn that fails before any call has no call to account for', () => {
     const machine = served()
     machine.accept({

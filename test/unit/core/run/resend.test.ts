@@ -121,7 +121,7 @@ describe('[D20] the same request sent again after a crash goes on and stores not
     expect(said(machine)).toEqual(['prompt', '', 'answer'])
   })
 
-  test('[U24] other results for the same calls are accepted and ignored: the first stand', () => {
+  test('[U21][U24] other results for the same calls are accepted and ignored: the first stand', () => {
     const machine = machineIn('AwaitingTool')
     const [first = ''] = machine.waiting
     machine.continue(results(machine.waiting, { content: 'first' }))
@@ -133,7 +133,7 @@ describe('[D20] the same request sent again after a crash goes on and stores not
     expect(told(machine).filter((type) => type === 'tool_finished')).toHaveLength(2)
   })
 
-  test('an approved plan: approved once, and stays so whatever comes after the crash', () => {
+  test('[U21] an approved plan: approved once, and stays so whatever comes after the crash', () => {
     const machine = machineIn('AwaitingApproval: plan')
     const id = machine.approvalId
     machine.continue(decision(id, 'approved'), { digest: 'same' })

@@ -79,6 +79,8 @@ export function describeAnswers(dialect: DialectUnderTest): void {
         { input: 120, output: 31, cached: 64, cacheWrite: 20, reasoning: 9 },
         { input: 120, output: 31, cached: 0, cacheWrite: 0, reasoning: 0 },
         { input: 120, output: 0, cached: 120 },
+        // Reported as zero, it is known.
+        { input: 0, output: 0 },
       ]) {
         const completion = { text: ['a'], usage }
         const streamedUsage = usageOf(await runStreamed(completion))

@@ -22,6 +22,8 @@ export type DialectUnderTest = {
   keyHeader: { name: string; value: string }
   /** The counters that the dialect tells besides input and output. */
   tells: readonly ('cached' | 'cacheWrite' | 'reasoning')[]
+  /** What the beginning of a streamed answer reports of its usage; without it, a dialect that reports at the end. */
+  reportsFirst?: (usage: ScriptedUsage) => ReportedUsage
   /** Whether an answer always has its usage. */
   alwaysTellsUsage?: true
   /** Endings that an answer of this dialect can have besides `stop`, `tool_calls` and `length`. */

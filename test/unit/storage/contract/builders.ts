@@ -1,6 +1,7 @@
 import type { RunState } from '../../../../src/core/run/state.ts'
 import type { CallRecord, NewCall, TraceEntry, Write } from '../../../../src/core/run/writes.ts'
 import type { SessionRow } from '../../../../src/storage/session/session-row.ts'
+import type { StoredTurn } from '../../../../src/storage/session/turns.ts'
 import { NOW } from './rules.ts'
 
 export const userMessage = (
@@ -85,5 +86,20 @@ export const makeSession = (changes: Partial<SessionRow> = {}): SessionRow => ({
   archivedAtMs: null,
   deletedAtMs: null,
   rev: 0,
+  ...changes,
+})
+
+export const makeTurn = (seq: number, changes: Partial<StoredTurn> = {}): StoredTurn => ({
+  turnId: `t${seq}`,
+  seq,
+  runId: 'run',
+  turn: 1,
+  status: 'running',
+  trace: [],
+  calls: [],
+  outcome: null,
+  startedAtMs: NOW,
+  endedAtMs: null,
+  rev: 1,
   ...changes,
 })

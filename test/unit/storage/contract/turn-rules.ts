@@ -1,26 +1,11 @@
 import { expect } from 'vitest'
-import { loadTurn, loadTurns, type StoredTurn, saveTurn } from '../../../../src/storage/session/turns.ts'
-import { entry, lostCall } from './builders.ts'
+import { loadTurn, loadTurns, saveTurn } from '../../../../src/storage/session/turns.ts'
+import { entry, lostCall, makeTurn } from './builders.ts'
 import { NOW, ruleInto, type StorageRule } from './rules.ts'
 
 export const TURN_RULES: StorageRule[] = []
 
 const rule = ruleInto(TURN_RULES)
-
-const makeTurn = (seq: number, changes: Partial<StoredTurn> = {}): StoredTurn => ({
-  turnId: `t${seq}`,
-  seq,
-  runId: 'run',
-  turn: 1,
-  status: 'running',
-  trace: [],
-  calls: [],
-  outcome: null,
-  startedAtMs: NOW,
-  endedAtMs: null,
-  rev: 1,
-  ...changes,
-})
 
 rule('[D25] a turn comes back as it was saved last', (sql) => {
   saveTurn(sql, makeTurn(1))

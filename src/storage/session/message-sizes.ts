@@ -1,0 +1,52 @@
+import type { TranscriptMessage } from '../../core/transcript.ts'
+import { numberOf, type Sql, type SqlRow, textOf } from './sql.ts'
+import { textBytesSql } from './texts.ts'
+
+/** What a message weighs, in UTF-8 bytes: known before any of its texts is read. */
+export type MessageSize = {
+  seq: number
+  runId: string
+  role: TranscriptMessage['role']
+  textBytes: number
+  /** Its calls: arguments, results and opaque fields. */
+  callBytes: number
+}
+
+const SIZES = `SELECT seq, run_id, role, ${textBytesSql('content')} AS text_bytes,
+    (SELECT coalesce(sum(${['arguments', 'opaque', 'result'].map(textBytesSql).join(' + ')}), 0)
+       FROM tool_calls WHERE message_seq = messages.seq) AS call_bytes
+  FROM messages`
+
+export const messageBytes = ({ textBytes, callBytes }: MessageSize): number => textBytes + callBytes
+
+/** At most `limit` messages from `fromSeq` on, oldest first. */
+export const sizesFrom = (sql: Sql, fromSeq: number, limit: number): MessageSize[] =>
+  sql.rows(`${SIZES} WHERE seq >= ? ORDER BY seq LIMIT ?`, fromSeq, limit).map(toSize)
+
+/** At most `limit` messages up to `toSeq`, newest first. */
+export const sizesBackFrom = (sql: Sql, toSeq: number, limit: number): MessageSize[] =>
+  sql.rows(`${SIZES} WHERE seq <= ? ORDER BY seq DESC LIMIT ?`, toSeq, limit).map(toSize)
+
+/** What the user said from `fromSeq` on and before `beforeSeq`, oldest first. */
+export const wordSizes = (sql: Sql, fromSeq: number, beforeSeq: number): MessageSize[] =>
+  sql
+    .rows(`${SIZES} WHERE seq >= ? AND seq < ? AND role = 'user' ORDER BY seq`, fromSeq, beforeSeq)
+    .map(toSize)
+
+/** Where the run begins whose message stands before `beforeSeq`: the messages of a run stand together. */
+export function runStart(sql: Sql, runId: string, beforeSeq: number): number {
+  const row = sql.rows(
+    'SELECT coalesce(max(seq), 0) AS seq FROM messages WHERE seq < ? AND run_id <> ?',
+    beforeSeq,
+    runId,
+  )[0]
+  return (row ? numberOf(row, 'seq') : 0) + 1
+}
+
+const toSize = (row: SqlRow): MessageSize => ({
+  seq: numberOf(row, 'seq'),
+  runId: textOf(row, 'run_id'),
+  role: textOf(row, 'role') === 'assistant' ? 'assistant' : 'user',
+  textBytes: numberOf(row, 'text_bytes'),
+  callBytes: numberOf(row, 'call_bytes'),
+})
