@@ -113,7 +113,7 @@ test.each([
     const session = makeStored(limits)
     const pending: string[] = []
     let gaps = 0
-    for (let step = 0; step < 800; step++) {
+    for (let step = 0; step < 320; step++) {
       const kind = random()
       const length = Math.floor(random() ** 4 * 200)
       if (kind < 0.04) session.startRun(`run ${step}`)
