@@ -79,6 +79,9 @@ function watchD1(db: D1Database): D1Database {
 const watched = <E extends BenchEnv>(env: E): E =>
   env.COUNT_ROWS === '1' ? { ...env, DB: watchD1(env.DB) } : env
 
+/** Ends an object that was filled behind its back, so that the next one reads what is stored. */
+const FILLED = 'filled by a bench'
+
 export class Session extends RouterSession {
   constructor(ctx: DurableObjectState, env: BenchEnv) {
     if (env.COUNT_ROWS === '1') watchStorage(ctx.storage)
@@ -109,7 +112,7 @@ export class Session extends RouterSession {
     })
     await this.ctx.storage.sync()
     // The engine read the counters when the object came up: the next request brings up another.
-    this.ctx.abort('filled by a bench')
+    this.ctx.abort(FILLED)
   }
 }
 
@@ -128,7 +131,10 @@ export default {
     }
     if (pathname === '/bench/fill') {
       const session = env.SESSION.getByName(searchParams.get('session') ?? '') as unknown as Session
-      await session.fill(Number(searchParams.get('messages')), await request.text()).catch(() => {})
+      const filling = session.fill(Number(searchParams.get('messages')), await request.text())
+      await filling.catch((error: unknown) => {
+        if (!String(error).includes(FILLED)) throw error
+      })
       return new Response(null, { status: 204 })
     }
     return app.fetch(request, watched(env), ctx)

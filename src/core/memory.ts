@@ -120,14 +120,15 @@ function answerCall(
   if (op !== 'record' && op !== 'update' && op !== 'forget')
     return refuse('`op` must be `record`, `update` or `forget`.')
   if (scope !== 'user' && scope !== 'session') return refuse('`scope` must be `user` or `session`.')
-  if (typeof key !== 'string' || key.trim() === '' || key.length > MAX_MEMORY_KEY_CHARS)
+  if (typeof key !== 'string' || key.trim() === '' || !key.isWellFormed() || key.length > MAX_MEMORY_KEY_CHARS)
     return refuse(`\`key\` must be a text of 1 to ${MAX_MEMORY_KEY_CHARS} characters.`)
   const known = held.some((fact) => fact.scope === scope && fact.key === key)
   if (op === 'forget') {
     if (!known) return { result: `Nothing is remembered under \`${key}\`.`, isError: false }
     return { result: `Forgotten: \`${key}\`.`, isError: false, op: { op, scope, key } }
   }
-  if (typeof value !== 'string' || value.trim() === '') return refuse('`value` must be a text.')
+  if (typeof value !== 'string' || value.trim() === '' || !value.isWellFormed())
+    return refuse('`value` must be a text.')
   if (value.length > MAX_MEMORY_CONTENT_CHARS)
     return refuse(
       `The fact is too long: at most ${MAX_MEMORY_CONTENT_CHARS} characters. What is longer belongs in a file.`,

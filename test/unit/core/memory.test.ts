@@ -112,6 +112,8 @@ describe('[EC 16] the tool', () => {
     ['a key that is too long', record('k'.repeat(MAX_MEMORY_KEY_CHARS + 1), 'v')],
     ['no value', { op: 'record', scope: 'user', key: 'k' }],
     ['a blank value', record('k', '\n')],
+    ['half a character', record('k', 'a\ud800')],
+    ['a key with half a character', record('a\ud800', 'v')],
     ['a value that is no text', { ...record('k', ''), value: ['v'] }],
     ['a value that is too long', record('k', 'v'.repeat(MAX_MEMORY_CONTENT_CHARS + 1))],
   ])('stores nothing and says why for %s', (_, args) => {
