@@ -120,7 +120,12 @@ function answerCall(
   if (op !== 'record' && op !== 'update' && op !== 'forget')
     return refuse('`op` must be `record`, `update` or `forget`.')
   if (scope !== 'user' && scope !== 'session') return refuse('`scope` must be `user` or `session`.')
-  if (typeof key !== 'string' || key.trim() === '' || !key.isWellFormed() || key.length > MAX_MEMORY_KEY_CHARS)
+  if (
+    typeof key !== 'string' ||
+    key.trim() === '' ||
+    !key.isWellFormed() ||
+    key.length > MAX_MEMORY_KEY_CHARS
+  )
     return refuse(`\`key\` must be a text of 1 to ${MAX_MEMORY_KEY_CHARS} characters.`)
   const known = held.some((fact) => fact.scope === scope && fact.key === key)
   if (op === 'forget') {
