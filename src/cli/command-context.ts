@@ -73,6 +73,13 @@ export function requireId(text: string, what: keyof typeof LISTED_BY): string {
   throw new CommandStop(EXIT.usage, `"${text}" is no id of a ${what}; \`${LISTED_BY[what]}\` shows them`)
 }
 
+/** What a command of a signed-in user begins with: its options, its terminal, its client. */
+export async function openClient<T extends object>(deps: CommandDeps, command: Command) {
+  const options = optionsOf<T>(command)
+  const io = deps.makeIo(options)
+  return { options, io, client: await requireClient(routerUrl(options), io) }
+}
+
 /** Asks before something that cannot be undone; without a terminal only `--yes` will do. */
 export async function requireConsent(
   io: CliIo,

@@ -5,8 +5,8 @@ import {
   type CommandDeps,
   CommandStop,
   must,
+  openClient,
   optionsOf,
-  requireClient,
   requireConsent,
   requireId,
   routerUrl,
@@ -28,11 +28,7 @@ export function addApiKeyCommands(
     .description('Works with the API keys of your account. A key is shown once, when it is made.')
     .addHelpText('after', '\nExamples:\n  switchyard apikey list\n  switchyard apikey rotate')
 
-  const open = async <T extends object>(command: Command) => {
-    const options = optionsOf<T>(command)
-    const io = deps.makeIo(options)
-    return { options, io, client: await requireClient(routerUrl(options), io) }
-  }
+  const open = <T extends object>(command: Command) => openClient<T>(deps, command)
 
   apikey
     .command('list')

@@ -2,15 +2,7 @@ import { realpathSync } from 'node:fs'
 import type { Command } from 'commander'
 import type { SwitchyardClient } from '../../client/client.ts'
 import type { SessionDetail, SessionMessageDetail, SessionSummary } from '../../protocol/execution/session.ts'
-import {
-  type CommandDeps,
-  must,
-  optionsOf,
-  requireClient,
-  requireConsent,
-  requireId,
-  routerUrl,
-} from '../command-context.ts'
+import { type CommandDeps, must, openClient, requireConsent, requireId } from '../command-context.ts'
 import { EXIT } from '../exit-code.ts'
 import type { CliIo } from '../io.ts'
 import { oneLine, printableAnswer } from '../printable.ts'
@@ -36,11 +28,7 @@ Examples:
   switchyard sessions archive 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11 --restore`,
     )
 
-  const open = async <T extends object>(command: Command) => {
-    const options = optionsOf<T>(command)
-    const io = deps.makeIo(options)
-    return { options, io, client: await requireClient(routerUrl(options), io) }
-  }
+  const open = <T extends object>(command: Command) => openClient<T>(deps, command)
 
   sessions
     .command('list')
