@@ -16,6 +16,8 @@ export type Candidate = {
   required: boolean
   /** May only be shown to local models (EC 9). */
   constrained: boolean
+  /** What makes it so, for reports: a path and the pattern that it matches. */
+  constraint?: string
   score: number
   tokens: number
 }

@@ -1,5 +1,5 @@
 /** The release that `GET /status` reports; a test holds it equal to package.json. */
-export const ROUTER_VERSION = '0.2.0'
+export const ROUTER_VERSION = '0.3.0'
 
 /**
  * One line per change of the execution wire, oldest first, with the SHA-256 of what is published for requests and for
@@ -21,5 +21,13 @@ export const EXECUTION_WIRE_HISTORY = [
       'memory, API keys, account deletion, exports, endings of answers, cache writes, prices of cached input',
     requests: '3bf9b2146c322a0df5315747a0121a3130f2a3f0af5ab2ee2a9fabf4731dc4d6',
     responses: '774eaee3aa034a1f7deae436feb3723a31acf8cb944a0170707cab61a925d050',
+  },
+  {
+    version: 3,
+    since: '0.3.0',
+    change:
+      'why context was left out, what decisions were made from, policies beside the trace, warnings about policies, grants, paths of skills',
+    requests: '0',
+    responses: '0',
   },
 ] as const

@@ -35,8 +35,14 @@ export const ContextInstruction = z
   .meta({ id: 'ContextInstruction' })
 export type ContextInstruction = z.infer<typeof ContextInstruction>
 
-/** `content` is the body of SKILL.md without its front matter (EC 4). */
-export const Skill = z.object({ name: z.string(), content: z.string() }).meta({ id: 'Skill' })
+/** `content` is the body of SKILL.md without its front matter (EC 4). `path` is our addition. */
+export const Skill = z
+  .object({
+    name: z.string(),
+    content: z.string(),
+    path: nullAsAbsent(z.string()).describe('Where its SKILL.md lies, for the policy of private paths.'),
+  })
+  .meta({ id: 'Skill' })
 export type Skill = z.infer<typeof Skill>
 
 /**

@@ -74,6 +74,14 @@ export const KEY_ID: Parameter = {
   schema: { type: 'string' },
 }
 
+export const GRANT_ID: Parameter = {
+  name: 'grant_id',
+  in: 'path',
+  required: true,
+  description: 'The grant, as `GET …/run` lists it.',
+  schema: { type: 'string' },
+}
+
 export const API_KEY: Parameter = {
   name: 'X-Smista-Api-Key',
   in: 'header',

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { ApprovalDecision } from './continue.ts'
-import { Count, Decimal, Provider, Timestamp, Uuid } from './ids.ts'
-import { TaskIntent } from './policy.ts'
+import { Count, Decimal, ModelReference, Provider, Timestamp, Uuid } from './ids.ts'
+import { ModelAuthRequirement, ModelCapabilities } from './models.ts'
+import { Effort, TaskIntent } from './policy.ts'
 import { EncryptedPayload } from './sealed.ts'
 import { MessageRole } from './session.ts'
 import { Classification } from './turn.ts'
@@ -28,6 +29,72 @@ export const MessagePayload = z
   .object({ role: MessageRole, provider: Provider, model: z.string() })
   .meta({ id: 'MessagePayload' })
 
+/** What the classification was decided from. Of the prompt only the policy's own keywords that it contains. */
+export const ClassificationInputs = z
+  .object({
+    command: TaskIntent.optional(),
+    context: z.array(z.string()).describe('The context kinds that were present.'),
+    keywords: z
+      .array(z.object({ keyword: z.string(), match: z.enum(['exact', 'fuzzy']) }))
+      .describe('The keywords of the policy that the text contains.'),
+  })
+  .meta({ id: 'ClassificationInputs' })
+export type ClassificationInputs = z.infer<typeof ClassificationInputs>
+
+/** Why only local models may serve a turn, and what it is, where something is: a path and the pattern that it matches. */
+export const LocalReason = z
+  .object({
+    cause: z.enum(['required_content', 'preference', 'rule', 'remote_denied', 'remote_declined']),
+    about: z.string().optional(),
+  })
+  .meta({ id: 'LocalReason' })
+export type LocalReason = z.infer<typeof LocalReason>
+
+/** A model of the route, what was known of it, and why it was or was not taken (EC 8.5). */
+export const ConsideredModel = z
+  .object({
+    model: ModelReference,
+    verdict: z.enum([
+      'used',
+      'absent',
+      'unavailable',
+      'credential',
+      'remote',
+      'local',
+      'capability',
+      'window',
+      'failed',
+      'not_reached',
+    ]),
+    local: z.boolean().optional(),
+    auth: ModelAuthRequirement.optional(),
+    has_credential: z.boolean().optional(),
+    capabilities: ModelCapabilities.optional(),
+    max_context_tokens: Count.optional(),
+    max_output_tokens: Count.optional(),
+  })
+  .meta({ id: 'ConsideredModel' })
+export type ConsideredModel = z.infer<typeof ConsideredModel>
+
+/** What a route was decided from, besides the policy: enough to decide it again. */
+export const RoutingInputs = z
+  .object({
+    policy: z.string().optional().describe('The key of the policy in `policies` of the trace.'),
+    explicit_model: ModelReference.optional(),
+    paths: z.array(z.string()).describe('The paths that rules were held against.'),
+    paths_left_out: Count.optional().describe('Further paths, which no rule matches.'),
+    effort: Effort,
+    local_because: z.array(LocalReason).optional().describe('Absent when remote models may serve the turn.'),
+    local_denied: z.boolean().optional().describe('Only remote models may serve the turn.'),
+    rule_capabilities: ModelCapabilities.describe('What the rule requires by name.'),
+    needed_capabilities: ModelCapabilities.describe('What the turn itself needs.'),
+    may_call_tools: z.boolean(),
+    required_tokens: Count,
+    models: z.array(ConsideredModel),
+  })
+  .meta({ id: 'RoutingInputs' })
+export type RoutingInputs = z.infer<typeof RoutingInputs>
+
 export const RoutingDecisionPayload = z
   .object({
     provider: Provider,
@@ -36,6 +103,7 @@ export const RoutingDecisionPayload = z
     fallback_used: z.boolean(),
     override_used: z.boolean(),
     reason: z.string(),
+    inputs: RoutingInputs.optional(),
   })
   .meta({ id: 'RoutingDecisionPayload' })
 
@@ -85,7 +153,11 @@ export const CostPayload = z
 export const Payload = z
   .discriminatedUnion('type', [
     z.object({ type: z.literal('message'), ...MessagePayload.shape }),
-    z.object({ type: z.literal('classification'), ...Classification.shape }),
+    z.object({
+      type: z.literal('classification'),
+      ...Classification.shape,
+      inputs: ClassificationInputs.optional(),
+    }),
     z.object({ type: z.literal('routing_decision'), ...RoutingDecisionPayload.shape }),
     z.object({ type: z.literal('context_selection'), ...ContextSelectionPayload.shape }),
     z.object({ type: z.literal('tool_call'), ...ToolCallPayload.shape }),
@@ -108,12 +180,23 @@ export const TraceEvent = z
     model: z.string(),
     matched_rule: z.string().nullable().optional(),
     created_at: Timestamp,
+    run_id: Uuid.optional(),
+    turn_id: Uuid.optional().describe('What belongs to one turn has one id.'),
     payload: TraceEventPayload,
   })
   .meta({ id: 'TraceEvent' })
 export type TraceEvent = z.infer<typeof TraceEvent>
 
-export const Trace = z.object({ session_id: Uuid, events: z.array(TraceEvent) }).meta({ id: 'Trace' })
+export const Trace = z
+  .object({
+    session_id: Uuid,
+    events: z.array(TraceEvent),
+    policies: z
+      .record(z.string(), z.record(z.string(), z.unknown()))
+      .optional()
+      .describe('The policies that the routing decisions among the events name, each an `ExecutePolicy`.'),
+  })
+  .meta({ id: 'Trace' })
 export type Trace = z.infer<typeof Trace>
 
 /** `GET /sessions/{id}/traces` (EC 2.14): oldest first. */

@@ -52,9 +52,22 @@ export const RoutingDecision = z
   .meta({ id: 'RoutingDecision' })
 export type RoutingDecision = z.infer<typeof RoutingDecision>
 
-/** Display labels only; clients must not parse them (EC 10.4). */
+/** Why something was left out of a prompt. `item` is its label in `excluded`. */
+export const ContextExclusion = z
+  .object({ item: z.string(), reason: z.string() })
+  .meta({ id: 'ContextExclusion' })
+export type ContextExclusion = z.infer<typeof ContextExclusion>
+
+/** Display labels only; clients must not parse them (EC 10.4). `exclusions` is our addition. */
 export const ContextOutcome = z
-  .object({ included: z.array(z.string()), excluded: z.array(z.string()) })
+  .object({
+    included: z.array(z.string()),
+    excluded: z.array(z.string()),
+    exclusions: z
+      .array(ContextExclusion)
+      .optional()
+      .describe('The reason for each entry of `excluded`, in its order.'),
+  })
   .meta({ id: 'ContextOutcome' })
 export type ContextOutcome = z.infer<typeof ContextOutcome>
 
@@ -196,15 +209,51 @@ export const TurnResponse = z
 export type TurnResponse = z.infer<typeof TurnResponse>
 
 /** A turn that is being served, as `GET /sessions/{id}/run` shows it (D19). */
-export const RunningTurn = z
-  .object({
-    status: z.literal('running'),
-    data: z.object({ trace_id: z.string(), run_id: Uuid.optional() }),
-    allowed_continuations: z.array(ContinueKind),
-  })
-  .meta({ id: 'RunningTurn' })
+const running = {
+  status: z.literal('running'),
+  data: z.object({ trace_id: z.string(), run_id: Uuid.optional() }),
+  allowed_continuations: z.array(ContinueKind),
+}
+export const RunningTurn = z.object(running).meta({ id: 'RunningTurn' })
 export type RunningTurn = z.infer<typeof RunningTurn>
 
-/** `GET /sessions/{id}/run` (D19): the current envelope, or that a turn is being served. */
-export const RunResponse = z.union([TurnResponse, RunningTurn]).meta({ id: 'RunResponse' })
+/**
+ * What the user has allowed for the rest of the run (U23): models of `provider` may see the content of `paths`, besides
+ * what is said and what their own tool calls bring. `model` is the one that it was first allowed for.
+ */
+export const Grant = z
+  .object({
+    id: Uuid,
+    kind: z.literal('remote_disclosure'),
+    provider: Provider,
+    model: z.string(),
+    paths: z.array(z.string()),
+  })
+  .meta({ id: 'Grant' })
+export type Grant = z.infer<typeof Grant>
+
+const granted = {
+  grants: z
+    .array(Grant)
+    .optional()
+    .describe('What the user has allowed for the rest of this run; revocable one by one.'),
+}
+
+/** `GET /sessions/{id}/run` (D19, U23): the current envelope, or that a turn is being served; with the grants of the run. */
+export const RunResponse = z
+  .discriminatedUnion('status', [
+    z.object({ ...outcomes.completed, ...next, ...granted }),
+    z.object({ ...outcomes.awaiting_tool, ...next, ...granted }),
+    z.object({ ...outcomes.awaiting_approval, ...next, ...granted }),
+    z.object({ ...outcomes.awaiting_decrypt, ...next, ...granted }),
+    z.object({ ...outcomes.awaiting_encrypt, ...next, ...granted }),
+    z.object({ ...outcomes.idle, ...next, ...granted }),
+    z.object({ ...outcomes.error, ...next, ...granted }),
+    z.object({ ...running, ...granted }),
+  ])
+  .meta({ id: 'RunResponse' })
 export type RunResponse = z.infer<typeof RunResponse>
+
+/** `DELETE /sessions/{id}/grants/{grant_id}` (U23). */
+export const RevokeGrantResponse = z.object({ revoked: z.boolean() }).meta({ id: 'RevokeGrantResponse' })
+export type RevokeGrantResponse = z.infer<typeof RevokeGrantResponse>

@@ -53,6 +53,12 @@ const MIGRATIONS: readonly (readonly string[])[] = [
      ) WITHOUT ROWID`,
     `CREATE TABLE memory_ops (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)`,
   ],
+  [
+    `ALTER TABLE messages ADD COLUMN seen TEXT`,
+    `ALTER TABLE turns ADD COLUMN policy TEXT`,
+    `ALTER TABLE approvals ADD COLUMN outcome TEXT`,
+    `CREATE TABLE policies (digest TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID`,
+  ],
 ]
 
 /**
