@@ -1,11 +1,12 @@
 import { bundle } from './bundle.ts'
+import { context } from './context.ts'
 import { firstToken } from './first-token.ts'
 import { history } from './history.ts'
 import type { Bench } from './lib/bench.ts'
 import { routing } from './routing.ts'
 import { rows } from './rows.ts'
 
-const BENCHES: readonly Bench[] = [firstToken, rows, bundle, routing, history]
+const BENCHES: readonly Bench[] = [firstToken, rows, bundle, routing, context, history]
 
 const HELP = `npm run bench -- [name…]
 

@@ -97,9 +97,10 @@ function gateText({ kind, detail }: PendingApproval, { paint }: CliIo): string {
   switch (kind) {
     case 'remote_disclosure': {
       const paths = detail && Array.isArray(detail.paths) ? detail.paths : []
+      const where = detail?.local === true ? 'local' : 'remote'
       const list = paths.filter((path) => typeof path === 'string').map((path) => `  ${printable(path)}`)
       return [
-        `${paint.yellow('disclosure')}: the prompt and this context would be sent to ${model}, which is remote:`,
+        `${paint.yellow('disclosure')}: the prompt and this context would be sent to ${model}, which is ${where}:`,
         ...(list.length > 0 ? list : ['  (no files)']),
       ].join('\n')
     }

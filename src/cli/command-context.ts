@@ -64,7 +64,11 @@ export function stopForSignIn({ kind, message }: SignInFailure): CommandStop {
 }
 
 /** Where the ids of something are listed. */
-const LISTED_BY = { session: 'switchyard sessions list', key: 'switchyard apikey list' } as const
+const LISTED_BY = {
+  session: 'switchyard sessions list',
+  key: 'switchyard apikey list',
+  grant: 'switchyard grants SESSION',
+} as const
 
 /** An id as it was typed, or the end of the command when it can be none, before anything is asked (EC 1). */
 export function requireId(text: string, what: keyof typeof LISTED_BY): string {

@@ -1,73 +1,103 @@
-import type { ExecutePolicy, RoutingRule } from '../protocol/execution/policy.ts'
-import { compileGlob } from '../protocol/glob.ts'
+import type { PolicyFinding, PolicyPlace } from '../core/policy-check/finding.ts'
+import { policyFindings } from '../core/policy-check.ts'
+import type { ExecutePolicy } from '../protocol/execution/policy.ts'
 import { type Finding, type Layer, layerFinding } from './config-file.ts'
-import { type RuleOrigin, stricter } from './config-merge.ts'
-import type { KeyPath } from './toml-position.ts'
+import type { RuleOrigin } from './config-merge.ts'
 
-/** What a well-formed policy may still get wrong (EC 24.2); everything is collected. */
-export function checkPolicy(policy: ExecutePolicy, layers: readonly Layer[], origin: RuleOrigin): Finding[] {
-  const { rules, default: route } = policy.routing
-  const findings: Finding[] = []
-  const about = (layer: Layer, at: KeyPath, message: string) =>
-    findings.push(layerFinding(layer, at, message))
+/** What a well-formed policy may still get wrong (EC 24.2), by the router's own rules; everything is collected. */
+export const checkPolicy = (policy: ExecutePolicy, layers: readonly Layer[], origin: RuleOrigin): Finding[] =>
+  inFiles(
+    policyFindings(policy).filter((finding) => !isAdvice(finding)),
+    policy,
+    layers,
+    origin,
+  )
 
-  for (const layer of layers) {
-    const { privacy } = layer.config
-    badGlobs(privacy?.restricted_paths, (i, why) => about(layer, ['privacy', 'restricted_paths', i], why))
-    badGlobs(privacy?.remote?.blocked_paths, (i, why) =>
-      about(layer, ['privacy', 'remote', 'blocked_paths', i], why),
+/** What is worth a line to somebody who looks at the configuration, and in the way of nobody who runs something. */
+export const policyAdvice = (
+  policy: ExecutePolicy,
+  layers: readonly Layer[],
+  origin: RuleOrigin,
+): Finding[] => inFiles(policyFindings(policy).filter(isAdvice), policy, layers, origin)
+
+/**
+ * A private path that is read more widely than it is written is no mistake: it keeps what the user wants kept. A rule
+ * may stand above another for a while.
+ */
+const isAdvice = ({ code }: PolicyFinding): boolean =>
+  code === 'private_pattern_widened' || code === 'shadowed_rule'
+
+/** The findings with the file and the line that say so. A private path may stand in both files. */
+const inFiles = (
+  findings: readonly PolicyFinding[],
+  policy: ExecutePolicy,
+  layers: readonly Layer[],
+  origin: RuleOrigin,
+): Finding[] =>
+  findings.flatMap(({ at, message }) =>
+    placesOf(at, policy, layers, origin).map(([layer, place]) => layerFinding(layer, place, message)),
+  )
+
+type Place = [layer: Layer, at: PolicyPlace]
+
+function placesOf(
+  at: PolicyPlace,
+  { privacy }: ExecutePolicy,
+  layers: readonly Layer[],
+  origin: RuleOrigin,
+): Place[] {
+  const [table, key, third, fourth] = at
+  if (table === 'routing' && key === 'rules' && typeof third === 'number')
+    return [ruleAt(third, at, layers, origin)]
+  if (table === 'routing') return [[origin.defaultRoute, at]]
+  if (table === 'privacy' && key === 'restricted_paths' && typeof third === 'number')
+    return listed(
+      layers,
+      privacy.restricted_paths[third],
+      at.slice(0, 2),
+      (config) => config.restricted_paths,
     )
-  }
-  if (route) {
-    const repeated = repeatedModel(route.model, route.fallbacks)
-    if (repeated) about(origin.defaultRoute, ['routing', 'default', 'fallbacks'], repeated)
-  }
-  rules.forEach((rule, index) => {
-    const at = ['routing', 'rules', index]
-    badGlobs(rule.paths, (i, why) => about(origin.routing, [...at, 'paths', i], why))
-    const repeated = repeatedModel(rule.model, rule.fallbacks)
-    if (repeated) about(origin.routing, [...at, 'fallbacks'], repeated)
-    for (const tool of widened(rule, policy)) {
-      const message = `a rule may only tighten permissions, and \`${tool}\` is stricter outside it`
-      about(origin.routing, [...at, 'required_permissions', 'permissions', tool], message)
-    }
-    rules.slice(0, index).forEach((earlier, j) => {
-      if (earlier.name === rule.name)
-        about(origin.routing, [...at, 'name'], `the name "${rule.name}" is taken by rule ${j}`)
-      else if (areAmbiguous(earlier, rule)) {
-        const message = `ambiguous with "${earlier.name}": same priority and overlapping conditions; give one a lower priority`
-        about(origin.routing, at, message)
-      }
-    })
+  if (table === 'privacy' && key === 'remote' && third === 'blocked_paths' && typeof fourth === 'number')
+    return listed(
+      layers,
+      privacy.remote?.blocked_paths[fourth],
+      at.slice(0, 3),
+      (config) => config.remote?.blocked_paths,
+    )
+  return [[lastThatSets(layers, at), at]]
+}
+
+/** A rule of the file that brought the rules, or one of the user's own that were kept beside those of a project. */
+function ruleAt(index: number, at: PolicyPlace, [global]: readonly Layer[], origin: RuleOrigin): Place {
+  const brought = origin.routing.config.routing?.rules?.length ?? 0
+  if (index < brought || global === undefined) return [origin.routing, at]
+  const kept = (global.config.routing?.rules ?? []).flatMap(({ local_only }, i) => (local_only ? [i] : []))
+  return [global, ['routing', 'rules', kept[index - brought] ?? 0, ...at.slice(3)]]
+}
+
+type PrivacyTable = NonNullable<Layer['config']['privacy']>
+
+/** Lists of paths are united over the files. */
+const listed = (
+  layers: readonly Layer[],
+  pattern: string | undefined,
+  at: PolicyPlace,
+  listOf: (config: PrivacyTable) => readonly string[] | undefined,
+): Place[] =>
+  layers.flatMap((layer): Place[] => {
+    const index = listOf(layer.config.privacy ?? {})?.indexOf(pattern ?? '') ?? -1
+    return index < 0 ? [] : [[layer, [...at, index]]]
   })
-  return findings
+
+/** Of a value that a project replaces whole, the file whose value holds. */
+function lastThatSets(layers: readonly Layer[], at: PolicyPlace): Layer {
+  const holder = layers.findLast(({ config }) => isSet(config, at.slice(0, at[0] === 'privacy' ? 3 : 2)))
+  const layer = holder ?? layers.at(-1)
+  if (layer === undefined) throw new Error('a configuration has at least one layer')
+  return layer
 }
 
-function badGlobs(globs: readonly string[] | undefined, report: (index: number, why: string) => void): void {
-  globs?.forEach((glob, index) => {
-    const compiled = compileGlob(glob)
-    if ('invalid' in compiled) report(index, `the pattern "${glob}" is invalid: ${compiled.invalid}`)
-  })
-}
-
-function repeatedModel(model: string, fallbacks: readonly string[]): string | undefined {
-  const repeated = fallbacks.find((fallback, i) => fallback === model || fallbacks.indexOf(fallback) !== i)
-  return repeated === undefined ? undefined : `${repeated} is named twice`
-}
-
-function widened(rule: RoutingRule, policy: ExecutePolicy): string[] {
-  const { permissions } = policy.tools
-  return Object.entries(rule.required_permissions?.permissions ?? {})
-    .filter(([tool, mode]) => {
-      const floor = Object.hasOwn(permissions, tool) ? permissions[tool] : undefined
-      return floor !== undefined && stricter(mode, floor) !== mode
-    })
-    .map(([tool]) => tool)
-}
-
-/** Two rules that nothing but their order tells apart (EC 8.3): same priority, same kinds of condition, a common case. */
-function areAmbiguous(a: RoutingRule, b: RoutingRule): boolean {
-  if (a.priority !== b.priority || (a.intent ?? null) !== (b.intent ?? null)) return false
-  if (a.paths.length === 0 && b.paths.length === 0) return true
-  return a.paths.some((glob) => b.paths.includes(glob))
+function isSet(value: unknown, [key, ...rest]: PolicyPlace): boolean {
+  if (key === undefined) return value !== undefined
+  return isSet(Reflect.get(Object(value), key), rest)
 }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { parse, TomlError } from 'smol-toml'
 import { z } from 'zod'
+import { nearest } from '../core/suggest.ts'
 import { LocalPreferences } from '../protocol/execution/execute.ts'
 import { ModelCapabilities } from '../protocol/execution/models.ts'
 import {
@@ -11,9 +12,10 @@ import {
   RoutingRule,
   TaskIntent,
 } from '../protocol/execution/policy.ts'
+import { wrongName, wrongReference } from '../protocol/execution/unknown-names.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { configFolder } from './credentials.ts'
-import { PROVIDER_NAMES } from './model-reference.ts'
+import { whyNotAModel } from './model-reference.ts'
 import { type KeyPath, lineOf } from './toml-position.ts'
 
 /** One thing that is wrong with a configuration file. */
@@ -94,7 +96,7 @@ export function parseConfig(file: string, source: string): Result<ConfigFile, Fi
     findings.push(finding(file, source, [key], `\`${key}\` is not set here: ${advice}`))
     delete document[key]
   }
-  const parsed = ConfigFile.safeParse(document)
+  const parsed = ConfigFile.safeParse(document, { reportInput: true })
   if (parsed.success && findings.length === 0) return ok(parsed.data)
   for (const issue of parsed.error?.issues ?? []) findings.push(...issueFindings(file, source, issue))
   return err(findings)
@@ -118,14 +120,14 @@ function issueFindings(file: string, source: string, issue: z.core.$ZodIssue): F
 }
 
 function explain(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'invalid_format' && MODEL_KEYS.has(String(modelKey(issue.path))))
-    return `not a model reference; write provider/model, where the providers are ${PROVIDER_NAMES}`
+  const reference = wrongReference(issue)
+  if (reference !== undefined) return whyNotAModel(reference)
   if (issue.path.at(-1) === 'cost_limit') return 'write the amount as text, such as "0.50"'
   switch (issue.code) {
     case 'invalid_type':
       return `must be ${TOML_TYPES[issue.expected] ?? issue.expected}`
     case 'invalid_value':
-      return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`
+      return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}${meant(issue)}`
     case 'too_small':
       return issue.minimum === 1 && issue.origin !== 'number'
         ? 'must not be empty'
@@ -135,6 +137,12 @@ function explain(issue: z.core.$ZodIssue): string {
     default:
       return issue.message
   }
+}
+
+function meant(issue: z.core.$ZodIssue): string {
+  const wrong = wrongName(issue)
+  const name = wrong && nearest(wrong.word, wrong.names)
+  return name === undefined ? '' : `; did you mean ${JSON.stringify(name)}?`
 }
 
 /** What a TOML file calls the types of the schema. */
@@ -147,9 +155,6 @@ const TOML_TYPES: Readonly<Record<string, string>> = {
   object: 'a table',
   record: 'a table',
 }
-
-const MODEL_KEYS: ReadonlySet<string> = new Set(['model', 'fallbacks'])
-const modelKey = (path: KeyPath) => (typeof path.at(-1) === 'number' ? path.at(-2) : path.at(-1))
 
 const finding = (file: string, source: string, at: KeyPath, message: string): Finding => {
   const line = lineOf(source, at)

@@ -1,10 +1,11 @@
-/** How providers are named in `provider/model` (EC 4), for messages. */
-export const PROVIDER_NAMES = 'anthropic, gemini, openai, ollama and openai-compat:<name>'
+import { suggestReference } from '../core/suggest.ts'
+import { aboutReference } from '../protocol/execution/unknown-names.ts'
 
-/** What a wrong model reference is answered with: a provider that nobody has, or no reference at all. */
-export function notAModel(reference: string): string {
-  const slash = reference.indexOf('/')
-  if (slash > 0 && slash < reference.length - 1)
-    return `there is no provider "${reference.slice(0, slash)}"; the providers are ${PROVIDER_NAMES}`
-  return `"${reference}" is not a model reference; write provider/model, such as ollama/qwen3:8b or openai-compat:lab/large`
+/** What a text that is no model reference is answered with: what is wrong, and what was probably meant (EC 4). */
+export const notAModel = (reference: string): string => `"${reference}": ${whyNotAModel(reference)}`
+
+/** The same for a place that shows the text already. */
+export function whyNotAModel(reference: string): string {
+  const meant = suggestReference(reference)
+  return `${aboutReference(reference).message}${meant === undefined ? '' : `; did you mean ${meant}?`}`
 }

@@ -5,7 +5,9 @@ import { addAccountCommands } from './commands/account.ts'
 import { addApiKeyCommands } from './commands/apikey.ts'
 import { addConfigCommands } from './commands/config.ts'
 import { addDeleteAccountCommand } from './commands/delete-account.ts'
+import { addExplainCommand } from './commands/explain.ts'
 import { addExportCommand } from './commands/export.ts'
+import { addGrantCommands } from './commands/grants.ts'
 import { addMemoryCommands } from './commands/memory.ts'
 import { addModelsCommand } from './commands/models.ts'
 import { addPromptsCommand } from './commands/prompts.ts'
@@ -52,6 +54,8 @@ export function makeProgram(deps: CommandDeps, end: (exitCode: number) => void):
   addSessionCommands(program, deps, end)
   addUsageCommand(program, deps, end)
   addTraceCommand(program, deps, end)
+  addExplainCommand(program, deps, end)
+  addGrantCommands(program, deps, end)
   addMemoryCommands(program, deps, end)
   addExportCommand(program, deps, end)
   addConfigCommands(program, deps, end)

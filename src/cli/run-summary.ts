@@ -1,3 +1,4 @@
+import type { Payload } from '../protocol/execution/trace.ts'
 import type { CompletedTurn } from '../protocol/execution/turn.ts'
 import type { Usage } from '../protocol/execution/usage.ts'
 
@@ -34,6 +35,29 @@ export function usageLine(usage: Usage): string {
   if (usage.reasoning_tokens !== undefined) parts.push(`reasoning ${usage.reasoning_tokens}`)
   parts.push(cost === undefined ? 'cost unknown' : money(cost, usage.currency ?? 'USD'))
   return parts.join(' · ')
+}
+
+/**
+ * The same for one call of a trace. A counter that is zero there may be one that was never told (EC 19): without a price
+ * it is shown as unknown (U43).
+ */
+export function costLine(cost: Extract<Payload, { type: 'cost' }>): string {
+  const {
+    input_tokens,
+    output_tokens,
+    cached_tokens,
+    cache_write_tokens,
+    reasoning_tokens,
+    cost: price,
+  } = cost
+  return usageLine({
+    ...(input_tokens === 0 ? {} : { input_tokens }),
+    ...(output_tokens === 0 ? {} : { output_tokens }),
+    ...(cached_tokens === undefined ? {} : { cached_tokens }),
+    ...(cache_write_tokens === undefined ? {} : { cache_write_tokens }),
+    ...(reasoning_tokens === undefined ? {} : { reasoning_tokens }),
+    ...(price == null ? {} : { actual_cost: price }),
+  })
 }
 
 /** What it cost, or was estimated to; undefined when a price or a counter is unknown. */

@@ -101,8 +101,7 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
   for await (const event of run) {
     if (event.type === 'tool_finished') toolCalls++
     if (event.type === 'turn_end') turns++
-    if (event.type === 'gate_decided' && event.decision.decision === 'rejected')
-      declined = event.approval.kind
+    if (event.type === 'gate_decided' && event.decision.decision === 'rejected') declined = event.approval
     if (event.type === 'run_ended') outcome = event.outcome
     view.show(event)
   }

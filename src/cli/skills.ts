@@ -35,9 +35,12 @@ async function skillsBelow(base: string): Promise<Skill[]> {
   const skills: Skill[] = []
   for (const name of names) {
     if (!SKILL_NAME.test(name)) continue
-    const at = await resolveExisting(confines, `${SKILLS_FOLDER}/${name}/SKILL.md`)
-    const file = at.ok ? await readWholeFile(confines, at.value) : at
-    if (file.ok) skills.push({ name, content: withoutFrontMatter(file.value.text) })
+    const file = `${SKILLS_FOLDER}/${name}/SKILL.md`
+    const at = await resolveExisting(confines, file)
+    const read = at.ok ? await readWholeFile(confines, at.value) : at
+    if (read.ok) {
+      skills.push({ name, content: withoutFrontMatter(read.value.text), path: path.join(base, file) })
+    }
   }
   return skills
 }

@@ -39,8 +39,8 @@ import {
   type UpdateSessionRequest,
   UpdateSessionResponse,
 } from '../protocol/execution/session.ts'
-import { type TraceEvent, TraceResponse } from '../protocol/execution/trace.ts'
-import { RunResponse, TurnResponse } from '../protocol/execution/turn.ts'
+import { type Trace, TraceResponse } from '../protocol/execution/trace.ts'
+import { RevokeGrantResponse, RunResponse, TurnResponse } from '../protocol/execution/turn.ts'
 import { SessionUsageResponse } from '../protocol/execution/usage.ts'
 import { ok, type Result } from '../protocol/result.ts'
 import { type Backoff, DEFAULT_BACKOFF } from './backoff.ts'
@@ -247,15 +247,18 @@ export class SwitchyardClient {
     return this.#json(SessionUsageResponse, request, options)
   }
 
-  /** A window of the trace, oldest first; an empty one lies behind the end (EC 2.14). The router may give fewer. */
+  /**
+   * A window of the trace, oldest first, with the policies that its events name; one without events lies behind the end
+   * (EC 2.14). The router may give fewer events than it is asked for.
+   */
   async trace(
     sessionId: string,
     window: { limit: number; offset: number },
     options: CallOptions = {},
-  ): Answer<TraceEvent[]> {
+  ): Answer<Trace> {
     const path = `${sessionPath(sessionId)}/traces?limit=${window.limit}&offset=${window.offset}`
     const answer = await this.#json(TraceResponse, { method: 'GET', path }, options)
-    return answer.ok ? ok(answer.value.trace.events) : answer
+    return answer.ok ? ok(answer.value.trace) : answer
   }
 
   /** The providers that the router has, whether or not there is a key for them (EC 2.16). */
@@ -299,7 +302,13 @@ export class SwitchyardClient {
     return this.#stream(sessionId, this.#turnRequest(sessionId, 'continue', body), options)
   }
 
-  /** The run's current envelope, or that a turn is being served (D19). */
+  /** Takes back what was allowed for the rest of the run; `currentRun` lists it (U23). */
+  revokeGrant(sessionId: string, grantId: string, options: CallOptions = {}): Answer<RevokeGrantResponse> {
+    const path = `${sessionPath(sessionId)}/grants/${encodeURIComponent(grantId)}`
+    return this.#json(RevokeGrantResponse, { method: 'DELETE', path }, options)
+  }
+
+  /** The run's current envelope, or that a turn is being served, with what is allowed for its rest (D19, U23). */
   currentRun(sessionId: string, options: CallOptions = {}): Answer<RunResponse> {
     return this.#json(RunResponse, runRequest(sessionId), options)
   }

@@ -1,6 +1,6 @@
 import type { Provider } from '../protocol/execution/ids.ts'
-import { runUnits } from './candidates.ts'
-import { contextBlock, type Verdict } from './context.ts'
+import { DIFF_KEY, PRIVATE_DIFF_KEY, runUnits } from './candidates.ts'
+import { type Candidate, contextBlock, type Verdict } from './context.ts'
 import { readImage } from './image.ts'
 import type { PromptMessage } from './prompt.ts'
 import type { TurnTool } from './tools.ts'
@@ -32,6 +32,17 @@ const ANSWER_MISSING = 'No answer to this is part of the conversation.'
 /** Stands for a result that never came, so that the conversation stays well formed (U22). */
 const NO_RESULT = 'This call was not run.'
 
+/** Whatever a prompt may hold that comes from the router itself. */
+export const FRAME_TEXTS: readonly string[] = [
+  BASE_INSTRUCTION,
+  PLANNING_INSTRUCTION,
+  MEMORY_FRAME,
+  PLAN_APPROVED,
+  BEGINNING_LEFT_OUT,
+  ANSWER_MISSING,
+  NO_RESULT,
+]
+
 /**
  * The conversation for one model (EC 11): one system message; the kept history; the user's words of this run once, in
  * their place, led by the attached files; each round of tool calls directly before its results.
@@ -62,7 +73,7 @@ export function assemble(
     ...files
       .filter(({ kind }) => kind === 'file')
       .map(({ path, label, content }) => contextBlock(path ?? label, content)),
-    ...(kept.has('git_diff') ? [contextBlock('Current git diff', kept.get('git_diff')?.content ?? '')] : []),
+    ...currentDiff(view, kept),
   ]
   const fixed = new Set(runUnits(view).fixed.map(({ message }) => message.seq))
   const messages: PromptMessage[] = [{ role: 'system', text: system.join('\n\n') }]
@@ -95,6 +106,15 @@ export function assemble(
   }
   if (messages[1]?.role === 'assistant') messages.splice(1, 0, { role: 'user', text: BEGINNING_LEFT_OUT })
   return joinNeighbours(messages)
+}
+
+/** The diff as it came, or what is kept of it. */
+function currentDiff({ runInput }: TurnView, kept: ReadonlyMap<string, Candidate>): string[] {
+  const parts = [DIFF_KEY, PRIVATE_DIFF_KEY].flatMap((key) => kept.get(key)?.content ?? [])
+  const [part] = parts
+  if (part === undefined) return []
+  const whole = parts.length === 2 ? (runInput.workspace.git_diff ?? '') : part
+  return [contextBlock('Current git diff', whole)]
 }
 
 /** An answer without calls that its run went on after, and not because the user said something else: the plan. */

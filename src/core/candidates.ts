@@ -1,13 +1,19 @@
+import type { Skill } from '../protocol/execution/execute.ts'
 import { type Candidate, collapseDoubles, makeCandidate, recency, SCORE } from './context.ts'
-import { shownPaths } from './diff-paths.ts'
+import { type DiffPart, diffParts } from './diff-paths.ts'
 import { readImage } from './image.ts'
 import { recall } from './memory.ts'
 import { normalisePath } from './paths.ts'
-import type { PrivacyGuard } from './privacy.ts'
+import { type Constraint, type PrivacyGuard, sayConstraint } from './privacy.ts'
+import { messageConstraints } from './private-history.ts'
 import { estimateTokensOf } from './tokens.ts'
 import { firstLine } from './tools.ts'
-import { mentionedPaths, type TranscriptCall, type TranscriptMessage } from './transcript.ts'
-import { pastCallsOf, type TurnView } from './turn-view.ts'
+import { ANY_FILE, type TranscriptMessage } from './transcript.ts'
+import type { TurnView } from './turn-view.ts'
+
+/** The keys of the current diff: what every model may see of it, and the rest. */
+export const DIFF_KEY = 'git_diff'
+export const PRIVATE_DIFF_KEY = 'git_diff:private'
 
 /** Tests of a path as the client sent it. */
 export type PathTests = {
@@ -16,12 +22,19 @@ export type PathTests = {
   inFocus(path: string): boolean
 }
 
+/** Of messages that stay the same object from turn to turn: a long history is not counted anew each time. */
+const KNOWN_TOKENS = new WeakMap<TranscriptMessage, number>()
+
 /** What a message costs in a prompt: its text, and a line for each of its calls with the result. */
-export function messageTokens({ text, calls }: TranscriptMessage): number {
-  return estimateTokensOf([
-    text,
-    ...calls.flatMap((call) => ['\n', call.name, JSON.stringify(call.arguments), call.result ?? '']),
+export function messageTokens(message: TranscriptMessage): number {
+  const known = KNOWN_TOKENS.get(message)
+  if (known !== undefined) return known
+  const tokens = estimateTokensOf([
+    message.text,
+    ...message.calls.flatMap((call) => ['\n', call.name, JSON.stringify(call.arguments), call.result ?? '']),
   ])
+  KNOWN_TOKENS.set(message, tokens)
+  return tokens
 }
 
 /**
@@ -49,15 +62,17 @@ export function gatherCandidates(view: TurnView, { guard, isReferenced, inFocus 
   const candidates: Candidate[] = []
   for (const [index, file] of attachments.files.entries()) {
     const focus = isReferenced(file.path) || inFocus(file.path)
+    const path = normalisePath(file.path, workspace.root)
     candidates.push(
       makeCandidate({
         key: `file:${index}`,
         kind: readImage(file.content) === null ? 'file' : 'image',
         label: file.path,
-        path: normalisePath(file.path, workspace.root),
+        path,
+        shows: [path],
         content: file.content,
         required: file.required || focus,
-        constrained: guard.isConstrained(file.path),
+        ...bound(guard.constraintOf(file.path)),
         score: SCORE.attached + (focus ? SCORE.focus : 0),
       }),
     )
@@ -68,9 +83,10 @@ export function gatherCandidates(view: TurnView, { guard, isReferenced, inFocus 
         key: `instruction:${index}`,
         kind: 'instruction',
         label: instruction.source,
+        shows: [normalisePath(instruction.source, workspace.root)],
         content: instruction.content,
         required: true,
-        constrained: guard.isConstrained(instruction.source),
+        ...bound(guard.constraintOf(instruction.source)),
         score: SCORE.attached,
       }),
     )
@@ -81,26 +97,15 @@ export function gatherCandidates(view: TurnView, { guard, isReferenced, inFocus 
         key: `invoked_skill:${index}`,
         kind: 'skill',
         label: `skill ${skill.name}`,
+        shows: [skillPath(skill)],
         content: skill.content,
         required: true,
-        constrained: false,
+        ...bound(skillConstraint(skill, guard)),
         score: SCORE.attached,
       }),
     )
   }
-  if (workspace.git_diff) {
-    candidates.push(
-      makeCandidate({
-        key: 'git_diff',
-        kind: 'git_diff',
-        label: 'current git diff',
-        content: workspace.git_diff,
-        required: false,
-        constrained: showsConstrained(workspace.git_diff, guard),
-        score: SCORE.diff,
-      }),
-    )
-  }
+  candidates.push(...diffCandidates(view, guard))
   candidates.push(...historyCandidates(view, guard))
   for (const fact of recall(view.memories).recalled) {
     candidates.push(
@@ -111,6 +116,7 @@ export function gatherCandidates(view: TurnView, { guard, isReferenced, inFocus 
         content: fact.key === undefined ? fact.content : `${fact.key}: ${fact.content}`,
         required: false,
         constrained: fact.localOnly === true,
+        ...(fact.localOnly === true ? { constraint: 'it was recorded for local models' } : {}),
         score: SCORE.memory,
       }),
     )
@@ -121,9 +127,10 @@ export function gatherCandidates(view: TurnView, { guard, isReferenced, inFocus 
         key: `available_skill:${index}`,
         kind: 'skill',
         label: `skill ${skill.name}`,
+        shows: [skillPath(skill)],
         content: `${skill.name}: ${firstLine(skill.content)}`,
         required: false,
-        constrained: false,
+        ...bound(skillConstraint(skill, guard)),
         score: SCORE.availableSkill,
       }),
     )
@@ -131,26 +138,81 @@ export function gatherCandidates(view: TurnView, { guard, isReferenced, inFocus 
   return collapseDoubles(candidates)
 }
 
-/** A diff is one piece: it is constrained if any of it is, or if nothing says what it shows. */
-function showsConstrained(diff: string, guard: PrivacyGuard): boolean {
-  const paths = shownPaths(diff)
-  return paths === null ? guard.constrainsSome : paths.some((path) => guard.isConstrained(path))
+const bound = (constraint: Constraint | null): Pick<Candidate, 'constrained' | 'constraint'> =>
+  constraint === null ? { constrained: false } : { constrained: true, constraint: sayConstraint(constraint) }
+
+/** A diff is judged file by file: what it shows of a constrained one is a candidate of its own. */
+function diffCandidates({ runInput: { workspace } }: TurnView, guard: PrivacyGuard): Candidate[] {
+  if (!workspace.git_diff) return []
+  const open: DiffPart[] = []
+  const withheld: { part: DiffPart; constraint: string }[] = []
+  for (const part of diffParts(workspace.git_diff)) {
+    const constraint = diffConstraint(part, guard)
+    if (constraint === null) open.push(part)
+    else withheld.push({ part, constraint })
+  }
+  const shows = (parts: DiffPart[]) =>
+    unique(
+      parts.flatMap(({ paths }) =>
+        // A part that names no file may be of any.
+        paths === null ? [ANY_FILE] : paths.map((path) => normalisePath(path, workspace.root)),
+      ),
+    )
+  const base = { kind: 'git_diff' as const, required: false, score: SCORE.diff }
+  const text = (parts: DiffPart[]) => parts.map((part) => part.text).join('\n')
+  const [first] = withheld
+  return [
+    ...(open.length === 0
+      ? []
+      : [
+          makeCandidate({
+            ...base,
+            key: DIFF_KEY,
+            label: 'current git diff',
+            shows: shows(open),
+            content: text(open),
+            constrained: false,
+          }),
+        ]),
+    ...(first === undefined
+      ? []
+      : [
+          makeCandidate({
+            ...base,
+            key: PRIVATE_DIFF_KEY,
+            label: open.length === 0 ? 'current git diff' : 'current git diff of private files',
+            shows: shows(withheld.map(({ part }) => part)),
+            content: text(withheld.map(({ part }) => part)),
+            constrained: true,
+            constraint: first.constraint,
+          }),
+        ]),
+  ]
 }
 
-/**
- * Earlier runs and the older rounds of this one. A round that touched a constrained path is constrained itself, and so is
- * what the model said after it in that run: it may repeat what it read.
- */
+function diffConstraint({ paths }: DiffPart, guard: PrivacyGuard): string | null {
+  if (paths === null) return guard.constrainsSome ? 'nothing says which files it shows' : null
+  for (const path of paths) {
+    const constraint = guard.constraintOf(path)
+    if (constraint !== null) return sayConstraint(constraint)
+  }
+  return null
+}
+
+/** Where a skill lies unless the client says (EC 24.4). */
+const skillPath = ({ name, path }: Skill): string => path ?? `.agents/skills/${name}/SKILL.md`
+
+/** A skill is known by the path of its file and by its name. */
+export const skillConstraint = (skill: Skill, guard: PrivacyGuard): Constraint | null =>
+  guard.constraintOf(skillPath(skill)) ?? guard.constraintOf(skill.name)
+
+/** Earlier runs and the older rounds of this one, with what of them only local models may see. */
 function historyCandidates(view: TurnView, guard: PrivacyGuard): Candidate[] {
   const { droppable } = runUnits(view)
   const messages = [...view.transcript.filter(({ runId }) => runId !== view.runId), ...droppable]
-  const touches = (calls: readonly TranscriptCall[]) =>
-    calls.flatMap(mentionedPaths).some((path) => guard.touchesConstrained(path))
-  const touched = new Set<string>()
-  const first = view.transcript[0]?.runId
-  if (first !== undefined && touches(pastCallsOf(view, first))) touched.add(first)
+  const constraints = messageConstraints(view, guard)
   return messages.map((message, index) => {
-    if (touches(message.calls)) touched.add(message.runId)
+    const constraint = constraints.get(message.seq)
     return makeCandidate({
       key: `message:${message.seq}`,
       kind: 'message',
@@ -159,9 +221,12 @@ function historyCandidates(view: TurnView, guard: PrivacyGuard): Candidate[] {
       content: message.text,
       tokens: messageTokens(message),
       required: false,
-      constrained: message.role === 'assistant' && (message.localOnly === true || touched.has(message.runId)),
+      constrained: constraint !== undefined,
+      ...(constraint === undefined ? {} : { constraint }),
       score:
         SCORE.history + recency(index, messages.length) + (message.runId === view.runId ? SCORE.focus : 0),
     })
   })
 }
+
+const unique = (paths: string[]): string[] => [...new Set(paths)]

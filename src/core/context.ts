@@ -1,4 +1,4 @@
-import type { ContextOutcome } from '../protocol/execution/turn.ts'
+import type { ContextExclusion, ContextOutcome } from '../protocol/execution/turn.ts'
 import { IMAGE_TOKENS } from './image.ts'
 import { estimateTokens } from './tokens.ts'
 
@@ -18,6 +18,8 @@ export type Candidate = {
   constrained: boolean
   /** What makes it so, for reports: a path and the pattern that it matches. */
   constraint?: string
+  /** The files whose content it shows, where that is known; without it, `path` alone. */
+  shows?: readonly string[]
   score: number
   tokens: number
 }
@@ -61,7 +63,12 @@ export function collapseDoubles(candidates: readonly Candidate[]): Candidate[] {
       const better =
         candidate.required !== known.required ? candidate.required : candidate.score > known.score
       const winner = better ? candidate : known
-      kept.set(key, { ...winner, constrained: candidate.constrained || known.constrained })
+      const constraint = candidate.constraint ?? known.constraint
+      kept.set(key, {
+        ...winner,
+        constrained: candidate.constrained || known.constrained,
+        ...(constraint === undefined ? {} : { constraint }),
+      })
     }
   }
   return [...kept.values()]
@@ -80,7 +87,7 @@ export function selectContext(
   for (const candidate of candidates) {
     if (candidate.required) verdicts.set(candidate.key, { candidate, included: true, reason: 'required' })
     else if (candidate.constrained && !local) {
-      verdicts.set(candidate.key, { candidate, included: false, reason: 'only local models may see it' })
+      verdicts.set(candidate.key, { candidate, included: false, reason: onlyLocal(candidate) })
     } else if (candidate.kind === 'image' && !images) {
       verdicts.set(candidate.key, { candidate, included: false, reason: 'this model sees no pictures' })
     }
@@ -101,23 +108,54 @@ export function selectContext(
   return candidates.flatMap(({ key }) => verdicts.get(key) ?? [])
 }
 
-/** The labels of what went in and what did not; history is one label with a count, and so are older facts (EC 10.4). */
+const onlyLocal = ({ constraint }: Candidate): string =>
+  constraint === undefined ? 'only local models may see it' : `only local models may see it: ${constraint}`
+
+/**
+ * The labels of what went in and what did not, with the reasons (EC 10.4). Messages are one label with a count, or two
+ * where some of them are withheld; so are older facts.
+ */
 export function contextOutcome(
   verdicts: readonly Verdict[],
   olderMessages: number,
   olderFacts = 0,
 ): ContextOutcome {
-  const labels = (included: boolean, extra: number) => {
-    const some = verdicts.filter((verdict) => verdict.included === included)
-    const history = some.filter(({ candidate }) => candidate.kind === 'message').length + extra
-    return [
-      ...some.filter(({ candidate }) => candidate.kind !== 'message').map(({ candidate }) => candidate.label),
-      ...(history > 0 ? [history === 1 ? '1 earlier message' : `${history} earlier messages`] : []),
-    ]
+  const named = verdicts.filter(({ candidate }) => candidate.kind !== 'message')
+  const messages = verdicts.filter(({ candidate }) => candidate.kind === 'message')
+  const kept = messages.filter(({ included }) => included).length
+  const withheld = messages.filter(
+    ({ candidate, included, reason }) => !included && reason === onlyLocal(candidate),
+  )
+  const [first] = withheld
+  const unfit = messages.length - kept - withheld.length + olderMessages
+  const exclusions: ContextExclusion[] = [
+    ...named
+      .filter(({ included }) => !included)
+      .map(({ candidate, reason }) => ({ item: candidate.label, reason })),
+    ...(first === undefined
+      ? []
+      : [{ item: `${earlier(withheld.length)} (only local models may see them)`, reason: first.reason }]),
+    ...(unfit === 0 ? [] : [{ item: earlier(unfit), reason: 'too long ago, or too long for the window' }]),
+    ...(olderFacts === 0
+      ? []
+      : [
+          {
+            item: olderFacts === 1 ? '1 older fact' : `${olderFacts} older facts`,
+            reason: 'newer facts come first',
+          },
+        ]),
+  ]
+  return {
+    included: [
+      ...named.filter(({ included }) => included).map(({ candidate }) => candidate.label),
+      ...(kept === 0 ? [] : [earlier(kept)]),
+    ],
+    excluded: exclusions.map(({ item }) => item),
+    ...(exclusions.length === 0 ? {} : { exclusions }),
   }
-  const facts = olderFacts === 0 ? [] : [olderFacts === 1 ? '1 older fact' : `${olderFacts} older facts`]
-  return { included: labels(true, 0), excluded: [...labels(false, olderMessages), ...facts] }
 }
+
+const earlier = (count: number): string => (count === 1 ? '1 earlier message' : `${count} earlier messages`)
 
 /** A block of a prompt with its heading. */
 export const contextBlock = (heading: string, content: string): string => `# ${heading}\n${content}`

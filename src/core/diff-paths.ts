@@ -46,6 +46,27 @@ export function shownPaths(diff: string): string[] | null {
   return paths.length === 0 && diff.trim() !== '' ? null : paths
 }
 
+/** One file's part of a diff, with every path that it may show content of; null when nothing says which. */
+export type DiffPart = { text: string; paths: string[] | null }
+
+/** Lines that begin the part of another file. Inside a hunk no line can begin so: each has its sign in front. */
+const PART_STARTS = [HEADER, 'diff --cc ', 'diff --combined ']
+
+/** Takes a diff apart, file by file. What stands before the first header is a part of its own. */
+export function diffParts(diff: string): DiffPart[] {
+  const parts: string[][] = []
+  for (const line of diff.split('\n')) {
+    const starts = PART_STARTS.some((prefix) => line.startsWith(prefix))
+    const last = parts.at(-1)
+    if (starts || last === undefined) parts.push([line])
+    else last.push(line)
+  }
+  return parts
+    .map((lines) => lines.join('\n'))
+    .filter((text) => text.trim() !== '')
+    .map((text) => ({ text, paths: shownPaths(text) }))
+}
+
 /** `a/NAME b/NAME`, or two names of a rename. */
 function headerPaths(names: string): string[] {
   const middle = (names.length - 1) / 2

@@ -1,8 +1,9 @@
 import type { ModelDescriptor } from '../protocol/execution/models.ts'
 import { compareMoney, priceCall } from './cost.ts'
 import type { PreparedCall, TurnPlan } from './resolve.ts'
+import { isGranted } from './run/grants.ts'
 import type { Gate } from './run/inputs.ts'
-import type { RunState } from './run/state.ts'
+import type { Disclosure, RunState } from './run/state.ts'
 
 /** The answer that a cost estimate allows for where a model states no limit (EC 20.3). */
 const ASSUMED_OUTPUT_TOKENS = 4096
@@ -21,25 +22,27 @@ export function estimateCost(
 }
 
 /**
- * The decision that stands before this call, if any: first disclosing to a remote provider under mode `ask`, then a
- * rule's cost limit (EC 13). What was approved earlier in the run is in the state and is not asked again; another model,
- * or a path that was not shown yet, is.
+ * The decision that stands before this call, if any: first disclosing to a provider under mode `ask`, then a rule's cost
+ * limit (EC 13). What was approved earlier in the run is in the state and is not asked again; another provider, or a path
+ * that was not shown yet, is. Local models are asked about only where the policy says so.
  */
 export function gateFor(
   turn: TurnPlan,
   model: ModelDescriptor,
   call: PreparedCall,
-  state: RunState,
+  state: Pick<RunState, 'disclosed' | 'costAccepted'>,
 ): Gate | null {
   const { provider, model: name } = model
-  const mode = turn.view.runInput.policy.privacy.remote?.mode ?? 'ask'
-  if (!model.local && mode === 'ask') {
-    const paths = call.verdicts.flatMap(({ candidate, included }) =>
-      included && candidate.path !== undefined ? [candidate.path] : [],
-    )
-    const known = state.disclosed.find((one) => one.provider === provider && one.model === name)
-    if (!known || paths.some((path) => !known.paths.includes(path)))
-      return { kind: 'remote_disclosure', disclosure: { provider, model: name, paths } }
+  const { remote, local } = turn.view.runInput.policy.privacy
+  const mode = model.local ? (local?.mode ?? 'allow') : (remote?.mode ?? 'ask')
+  if (mode === 'ask') {
+    const disclosure: Disclosure = {
+      provider,
+      model: name,
+      paths: shownPaths(call),
+      ...(model.local ? { local: true as const } : {}),
+    }
+    if (!isGranted(state.disclosed, disclosure)) return { kind: 'remote_disclosure', disclosure }
   }
   const limit = turn.route.rule?.cost_limit
   if (limit == null || state.costAccepted) return null
@@ -55,3 +58,12 @@ export function gateFor(
     detail: { limit, ...estimated, currency: 'USD', provider, model: name },
   }
 }
+
+/** The files whose content goes in, each once. */
+const shownPaths = ({ verdicts }: PreparedCall): string[] => [
+  ...new Set(
+    verdicts.flatMap(({ candidate: { shows, path }, included }) =>
+      included ? (shows ?? (path === undefined ? [] : [path])) : [],
+    ),
+  ),
+]

@@ -27,7 +27,8 @@ export function normalisePath(path: string, root: string): string {
   return absolute !== null && (relative === '..' || relative.startsWith('../')) ? absolute : relative
 }
 
-const isAbsolute = (clean: string): boolean => clean.startsWith('/') || /^[A-Za-z]:(\/|$)/.test(clean)
+/** Of a path with forward slashes. */
+export const isAbsolute = (clean: string): boolean => clean.startsWith('/') || /^[A-Za-z]:(\/|$)/.test(clean)
 
 /** A drive is the same one in either case. */
 export const withDrive = (path: string): string =>

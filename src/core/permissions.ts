@@ -23,34 +23,31 @@ const GROUP_KEY: Readonly<Record<string, string>> = {
   edit_file: 'file_write',
 }
 
-/**
- * Narrows the request's permissions by those that the winning rule requires. A rule may only tighten what is set;
- * keys that were unset are accepted (EC 8.4).
- */
+/** A permission that a rule sets looser than the request does. */
+export type Loosening = { tool: string; base: PermissionMode; requested: PermissionMode }
+
+/** What `required` would loosen. A rule may only tighten what is set; keys that were unset are accepted (EC 8.4). */
+export function loosenings(base: PermissionMap, required: ToolsConfig | undefined): Loosening[] {
+  return Object.entries(required?.permissions ?? {}).flatMap(([tool, requested]) => {
+    const current = own(base, tool)
+    if (current === undefined || STRICTNESS[requested] >= STRICTNESS[current]) return []
+    return [{ tool, base: current, requested }]
+  })
+}
+
+/** Narrows the request's permissions by those that the winning rule requires; a rule that loosens is refused (EC 8.4). */
 export function narrowPermissions(
   base: PermissionMap,
   required: ToolsConfig | undefined,
 ): Result<PermissionMap, Failure> {
   if (!required) return ok(base)
-  const narrowed: Record<string, PermissionMode> = { ...base }
-  for (const [tool, requested] of Object.entries(required.permissions)) {
-    const current = own(base, tool)
-    if (current !== undefined && STRICTNESS[requested] < STRICTNESS[current]) {
-      return err(
-        failure(
-          'permission_expansion',
-          `a routing rule may not loosen \`${tool}\` from ${current} to ${requested}`,
-          {
-            tool,
-            base: current,
-            requested,
-          },
-        ),
-      )
-    }
-    narrowed[tool] = requested
+  const [first] = loosenings(base, required)
+  if (first !== undefined) {
+    const { tool, base: current, requested } = first
+    const message = `a routing rule may not loosen \`${tool}\` from ${current} to ${requested}`
+    return err(failure('permission_expansion', message, { ...first }))
   }
-  return ok(narrowed)
+  return ok({ ...base, ...required.permissions })
 }
 
 /** The mode of a tool: the strictest of its own key, its group key and its declaration; `fallback` when all are unset. */

@@ -1,59 +1,175 @@
 import type { PrivacyPolicy, RoutingRule } from '../protocol/execution/policy.ts'
-import { compileGlob, type Glob } from '../protocol/glob.ts'
-import { baseName, type Spelling, spell, withDrive } from './paths.ts'
+import { compileGlob, foldCase, type Glob } from '../protocol/glob.ts'
+import { agreement } from '../protocol/glob-overlap.ts'
+import { makeCallTest, spellsPartOf } from './call-constraint.ts'
+import { hashOf } from './hash.ts'
+import { normalisePath } from './paths.ts'
+import { type PrivacyPattern, readPattern } from './privacy-patterns.ts'
+import { makeNamer } from './spellings.ts'
+import type { TranscriptCall } from './transcript.ts'
+
+/** Which pattern of which list makes a path one that only local models may see. */
+export type Constraint = {
+  /** As reports show it: normalised. */
+  path: string
+  pattern: string
+  /** `restricted_paths`, `remote.blocked_paths`, or: rule `NAME`. */
+  list: string
+  /** How the pattern covers the path; `path` is the contract's own reading (EC 8.2). */
+  how: 'path' | 'base name' | 'folder' | 'letter case' | 'spelling' | 'invalid pattern'
+}
+
+/** Tells what must never reach a remote model (EC 9), and why. */
+export type PrivacyGuard = {
+  /** Why only local models may see a path, given as the client sent it; null when others may. */
+  constraintOf(path: string): Constraint | null
+  /** Also for a folder whose contents are constrained. */
+  constraintOfFolder(path: string): Constraint | null
+  /** For a call: of what its arguments name, or else of what its result attributes text to. */
+  constraintOfCall(call: TranscriptCall): Constraint | null
+  /** Some path is constrained: content of unknown origin may be its. */
+  readonly constrainsSome: boolean
+  /** Equal for guards that constrain the same, and for the same reasons. */
+  readonly key: string
+}
+
+/** One line for people: what matches what, and how where it is not the plain reading. */
+export function sayConstraint({ path, pattern, list, how }: Constraint): string {
+  if (how === 'invalid pattern') return `\`${pattern}\` of ${list} is no valid pattern, so every path counts`
+  const by = how === 'path' ? '' : how === 'spelling' ? ' (in another spelling)' : ` (by its ${how})`
+  return `\`${path}\` matches \`${pattern}\` of ${list}${by}`
+}
+
+type Listed = { pattern: string; list: string; reading: PrivacyPattern }
 
 /** Stands for whatever lies in a folder. */
 const ANY_NAME = 'any'
-
-/** Tells which paths must never reach a remote model (EC 9). */
-export type PrivacyGuard = {
-  /** True for a path that only local models may see. `path` is as the client sent it. */
-  isConstrained(path: string): boolean
-  /** True also for a folder whose contents are. */
-  touchesConstrained(path: string): boolean
-  /** Some path is constrained: content of unknown origin may be its. */
-  readonly constrainsSome: boolean
-}
+/** So much of a pattern has a word with wildcards to spell in order to name it: `.env*` does, `.*` and `test*` do not. */
+const NAMING_AGREEMENT = 2
+/** Enough for a word that says at least how long the name is: `.???`. */
+const SIZED_NAMING_AGREEMENT = 1
 
 /**
- * Constrained = matches `restricted_paths`, `remote.blocked_paths` or the paths of a `local_only` rule. An invalid
- * pattern in one of these lists constrains every path: it fails closed (EC 8.2). How else a pattern is read only
- * tightens: one without a slash is also held against the base name, an absolute one against the absolute path, `./` in
- * front means nothing, and a folder named with its slash stands for what is below.
+ * Constrained = covered by `restricted_paths`, `remote.blocked_paths` or the paths of a `local_only` rule. A pattern
+ * that cannot be read constrains every path: it fails closed (EC 8.2). What was asked once is remembered, so a guard is
+ * for one decision.
  */
 export function makePrivacyGuard(
   privacy: PrivacyPolicy,
   rules: readonly RoutingRule[],
   root: string,
 ): PrivacyGuard {
-  const patterns = [
-    ...privacy.restricted_paths,
-    ...(privacy.remote?.blocked_paths ?? []),
-    ...rules.filter((rule) => rule.local_only).flatMap((rule) => rule.paths),
-  ]
-  const tests: ((spelling: Spelling) => boolean)[] = []
-  for (const pattern of patterns) {
-    const compiled = compileGlob(withDrive(pattern.replace(/^(\.\/)+/, '').replace(/\/$/, '/**')))
-    if ('invalid' in compiled) {
-      return { isConstrained: () => true, touchesConstrained: () => true, constrainsSome: true }
+  const { patterns, broken } = readLists(privacy, rules, root)
+  const namer = makeNamer(root)
+  const known = new Map<string, Constraint | null>()
+
+  const find = (path: string): Constraint | null => {
+    const names = namer(path)
+    const texts = names.map(({ relative, absolute }) => foldCase(`${absolute ?? ''}/${relative}`))
+    for (const { pattern, list, reading } of patterns) {
+      const { needles } = reading
+      if (needles !== null && !needles.some((one) => texts.some((text) => text.includes(one)))) continue
+      for (const [index, name] of names.entries()) {
+        const how = reading.match(name, index === 0)
+        if (how !== null) return { path: normalisePath(path, root), pattern, list, how }
+      }
     }
-    tests.push(testOf(pattern, compiled.glob))
+    return broken === null ? null : { ...broken, path: normalisePath(path, root) }
   }
-  const isConstrained = (path: string): boolean => {
-    const spelling = spell(path, root)
-    return tests.some((test) => test(spelling))
+  const constraintOf = (path: string): Constraint | null => {
+    const before = known.get(path)
+    if (before !== undefined) return before
+    const constraint = find(path)
+    known.set(path, constraint)
+    return constraint
   }
+  const constraintOfFolder = (path: string): Constraint | null => {
+    const own = constraintOf(path)
+    if (own !== null) return own
+    const inside = constraintOf(`${path}/${ANY_NAME}`)
+    return inside === null ? null : { ...inside, path: normalisePath(path, root) }
+  }
+  const constraintOfWildcards = (word: string, ignoreCase: boolean): Constraint | null => {
+    const enough = word.includes('*') ? NAMING_AGREEMENT : SIZED_NAMING_AGREEMENT
+    for (const name of namer(word)) {
+      const folds = ignoreCase || name.ignoresCase
+      const globs = new Map<string | null, Glob | null>()
+      for (const { pattern, list, reading } of patterns) {
+        if (reading.needles !== null && !ignoreCase && !spellsPartOf(word, reading.needles)) continue
+        for (const cover of reading.covers) {
+          const text = name[cover.of]
+          if (!globs.has(text)) globs.set(text, text === null ? null : globOf(text, folds))
+          const glob = globs.get(text) ?? null
+          if (glob === null || (agreement(glob, folds ? cover.folded : cover.plain) ?? 0) < enough) continue
+          return { path: normalisePath(word, root), pattern, list, how: 'spelling' }
+        }
+      }
+    }
+    return null
+  }
+
   return {
-    isConstrained,
-    touchesConstrained: (path) => isConstrained(path) || isConstrained(`${path}/${ANY_NAME}`),
-    constrainsSome: tests.length > 0,
+    constraintOf,
+    constraintOfFolder,
+    constraintOfCall: makeCallTest({
+      constraintOf,
+      constraintOfFolder,
+      constraintOfWildcards,
+      needles: broken === null ? needlesOf(patterns) : null,
+      constrainsSome: patterns.length > 0 || broken !== null,
+    }),
+    constrainsSome: patterns.length > 0 || broken !== null,
+    key: keyOf(privacy, rules, root),
   }
 }
 
-function testOf(pattern: string, glob: Glob): (spelling: Spelling) => boolean {
-  if (!pattern.includes('/'))
-    return ({ relative }) => glob.matches(relative) || glob.matches(baseName(relative))
-  const absoluteToo = /^(\/|[A-Za-z]:)/.test(pattern)
-  return ({ relative, absolute }) =>
-    glob.matches(relative) || (absoluteToo && absolute !== null && glob.matches(absolute))
+/** A short name of all that a guard goes by, and of all that it says. */
+function keyOf(privacy: PrivacyPolicy, rules: readonly RoutingRule[], root: string): string {
+  const listed = listedPatterns(privacy, rules).map(({ pattern, list }) => JSON.stringify([list, pattern]))
+  return hashOf(JSON.stringify([root, listed]))
+}
+
+/** A word as a pattern; null where its wildcards make none. */
+function globOf(word: string, ignoreCase: boolean): Glob | null {
+  const compiled = compileGlob(word, { unbounded: true, ignoreCase })
+  return 'invalid' in compiled ? null : compiled.glob
+}
+
+/** @returns broken: the first pattern that cannot be read, as the constraint that it is for every path */
+function readLists(
+  privacy: PrivacyPolicy,
+  rules: readonly RoutingRule[],
+  root: string,
+): { patterns: Listed[]; broken: Omit<Constraint, 'path'> | null } {
+  const listed = listedPatterns(privacy, rules)
+  const patterns: Listed[] = []
+  let broken: Omit<Constraint, 'path'> | null = null
+  for (const { pattern, list } of listed) {
+    const reading = readPattern(pattern, root)
+    if ('invalid' in reading) broken ??= { pattern, list, how: 'invalid pattern' }
+    else patterns.push({ pattern, list, reading })
+  }
+  return { patterns, broken }
+}
+
+/** Every pattern with the name of its list. */
+const listedPatterns = (
+  privacy: PrivacyPolicy,
+  rules: readonly RoutingRule[],
+): { pattern: string; list: string }[] => [
+  ...privacy.restricted_paths.map((pattern) => ({ pattern, list: 'restricted_paths' })),
+  ...(privacy.remote?.blocked_paths ?? []).map((pattern) => ({ pattern, list: 'remote.blocked_paths' })),
+  ...rules
+    .filter((rule) => rule.local_only)
+    .flatMap(({ name, paths }) => paths.map((pattern) => ({ pattern, list: `rule \`${name}\`` }))),
+]
+
+/** Texts of which every constrained path holds one; null if some pattern gives none. */
+function needlesOf(patterns: readonly Listed[]): string[] | null {
+  const needles = new Set<string>()
+  for (const { reading } of patterns) {
+    if (reading.needles === null) return null
+    for (const needle of reading.needles) needles.add(needle)
+  }
+  return [...needles]
 }

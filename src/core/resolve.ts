@@ -2,36 +2,45 @@ import { assert } from '../protocol/assert.ts'
 import type { Failure } from '../protocol/execution/errors.ts'
 import type { ModelDescriptor } from '../protocol/execution/models.ts'
 import type { Effort } from '../protocol/execution/policy.ts'
+import type { ClassificationInputs, LocalReason } from '../protocol/execution/trace.ts'
 import type { Classification, ContextOutcome } from '../protocol/execution/turn.ts'
 import { ok, type Result } from '../protocol/result.ts'
 import { assemble, BASE_INSTRUCTION } from './assemble.ts'
-import { gatherCandidates, runUnits } from './candidates.ts'
-import { classify } from './classify.ts'
+import { gatherCandidates, runUnits, skillConstraint } from './candidates.ts'
+import { classificationInputs, classifyFrom } from './classify.ts'
 import { type Candidate, contextOutcome, selectContext, type Verdict } from './context.ts'
 import { diffPaths } from './diff-paths.ts'
 import { readImage } from './image.ts'
 import { recall } from './memory.ts'
 import { normalisePath } from './paths.ts'
 import { narrowPermissions, type PermissionMap } from './permissions.ts'
-import { makePrivacyGuard } from './privacy.ts'
+import { makePrivacyGuard, type PrivacyGuard, sayConstraint } from './privacy.ts'
+import { callsConstraint, seenIn } from './private-history.ts'
 import type { ModelRequest } from './prompt.ts'
 import { planRoute, type RoutePlan } from './route.ts'
-import { type Demands, promptBudget } from './select.ts'
+import { type Demands, type LocalCause, promptBudget } from './select.ts'
 import { estimateTokens } from './tokens.ts'
 import { type TurnTool, toolsFor, turnTools } from './tools.ts'
-import { callPaths, mentionedPaths, type TranscriptCall, type TranscriptMessage } from './transcript.ts'
+import { callPaths, type Seen, type TranscriptCall, type TranscriptMessage } from './transcript.ts'
 import { pastCallsOf, type TurnView } from './turn-view.ts'
 
 /** A turn that is decided up to the question which of its models are usable. */
 export type TurnPlan = {
   view: TurnView
   classification: Classification
+  /** What it was decided from, for the trace. */
+  classificationInputs: ClassificationInputs
   route: RoutePlan
   permissions: PermissionMap
   /** Why the rule's own permissions do not count: it tries to loosen one. Only where that is not refused. */
   loosenedBy: string | null
   tools: TurnTool[]
+  guard: PrivacyGuard
+  /** The paths that rules were held against, normalised. */
+  candidatePaths: readonly string[]
   candidates: Candidate[]
+  /** Everything that binds the turn to local models; `demands.localBecause` is the first. */
+  localReasons: LocalReason[]
   demands: Demands
 }
 
@@ -39,6 +48,8 @@ export type TurnPlan = {
 export type PreparedCall = {
   request: ModelRequest
   verdicts: Verdict[]
+  /** The tools that this model is offered. */
+  tools: TurnTool[]
   outcome: ContextOutcome
   /** What goes in by the estimate: the included candidates and what was said in the run (EC 20.3). */
   inputTokens: number
@@ -56,12 +67,13 @@ export function planTurn(
   const { policy, workspace, input, attachments, local_preferences } = view.runInput
   const current = view.transcript.filter(({ runId }) => runId === view.runId)
   const calls = [...pastCallsOf(view, view.runId), ...current.flatMap((message) => message.calls)]
-  const classification = classify({
+  const inputs = classificationInputs({
     text: current.findLast(({ role }) => role === 'user')?.text ?? input.text,
     command: view.firstTurn ? (input.command ?? null) : null,
     contextKinds: contextKinds(view, current, calls),
     config: policy.classification,
   })
+  const classification = classifyFrom(inputs, policy.classification)
   const guard = makePrivacyGuard(policy.privacy, policy.routing.rules, workspace.root)
   const referenced = new Set(
     [...workspace.referenced_paths, ...(workspace.active_file ? [workspace.active_file] : [])].map((path) =>
@@ -93,6 +105,7 @@ export function planTurn(
     permissions,
     planning: view.planning,
     noNetwork: local_preferences.no_network,
+    isPrivateSkill: (skill) => skillConstraint(skill, guard) !== null,
   })
   if (!tools.ok) return tools
   const candidates = gatherCandidates(view, {
@@ -100,24 +113,27 @@ export function planTurn(
     isReferenced: (path) => referenced.has(normalisePath(path, workspace.root)),
     inFocus: (path) => route.value.inFocus(normalisePath(path, workspace.root)),
   })
-  const requiredConstrained =
-    candidates.some(({ required, constrained }) => required && constrained) ||
-    [...referenced].some((path) => guard.isConstrained(path)) ||
-    calls.flatMap(mentionedPaths).some((path) => guard.touchesConstrained(path)) ||
-    runUnits(view).fixed.some(({ message }) => message.localOnly === true)
-  const mode = policy.privacy.remote?.mode ?? 'ask'
+  // A folder that the user points at stands for what is in it.
+  const constraintOf = (path: string): string | null => {
+    const constraint = guard.constraintOfFolder(path)
+    return constraint === null ? null : sayConstraint(constraint)
+  }
+  // What drove the route cannot be left out any more than what the user referenced ("Privacy and model locality").
+  const drove = candidatePaths.filter(route.value.inFocus)
+  const about =
+    candidates.find(({ required, constrained }) => required && constrained)?.constraint ??
+    firstOf([...referenced, ...drove], constraintOf) ??
+    callsConstraint(calls, guard) ??
+    (runUnits(view).fixed.some(({ message }) => message.role === 'assistant' && message.localOnly === true)
+      ? 'it answers what was said in a turn that only local models could serve'
+      : null)
+  const localReasons = localReasonsOf(view, route.value, about)
   const demands: Demands = {
     references: route.value.references,
     overrideUsed: route.value.overrideUsed,
-    localBecause: requiredConstrained
-      ? 'required_content'
-      : local_preferences.local_only || local_preferences.no_network
-        ? 'preference'
-        : route.value.rule?.local_only
-          ? 'rule'
-          : mode === 'deny' || view.remoteDeclined
-            ? 'remote_denied'
-            : null,
+    localBecause: localReasons[0]?.cause ?? null,
+    ...(localReasons[0]?.about === undefined ? {} : { localAbout: localReasons[0].about }),
+    localDenied: policy.privacy.local?.mode === 'deny' || view.localDeclined === true,
     capabilities: route.value.rule?.requires_capabilities ?? {},
     derived: {
       ...(candidates.some(({ kind, required }) => kind === 'image' && required) ? { images: true } : {}),
@@ -132,19 +148,47 @@ export function planTurn(
   return ok({
     view,
     classification,
+    classificationInputs: inputs,
     route: route.value,
     permissions,
     loosenedBy: narrowed.ok ? null : narrowed.error.message,
     tools: tools.value,
+    guard,
+    candidatePaths,
     candidates,
+    localReasons,
     demands,
   })
+}
+
+/** Everything that binds the turn to local models, the weightiest first. */
+function localReasonsOf(
+  { runInput: { policy, local_preferences: preferences }, remoteDeclined }: TurnView,
+  { rule }: RoutePlan,
+  requiredContent: string | null,
+): LocalReason[] {
+  const reasons: LocalReason[] = []
+  if (requiredContent !== null) reasons.push({ cause: 'required_content', about: requiredContent })
+  if (preferences.local_only) reasons.push({ cause: 'preference', about: 'local_only' })
+  if (preferences.no_network) reasons.push({ cause: 'preference', about: 'no_network' })
+  if (rule?.local_only) reasons.push({ cause: 'rule', about: rule.name })
+  if (policy.privacy.remote?.mode === 'deny') reasons.push({ cause: 'remote_denied' })
+  if (remoteDeclined) reasons.push({ cause: 'remote_declined' })
+  return reasons
+}
+
+function firstOf<T, Found>(items: readonly T[], find: (item: T) => Found | null): Found | null {
+  for (const item of items) {
+    const found = find(item)
+    if (found !== null) return found
+  }
+  return null
 }
 
 /** Step 4 of a turn: trims the context to the model's window and builds the request. The model is one of `chooseModel`. */
 export function prepareCall(turn: TurnPlan, model: ModelDescriptor): PreparedCall {
   assert(model.local || turn.demands.localBecause === null, 'a turn bound to local models got a remote one')
-  const tools = toolsFor(turn.tools, model.capabilities)
+  const tools = toolsFor(turn.tools, model)
   const verdicts = selectContext(turn.candidates, {
     budgetTokens: promptBudget(model) - fixedTokens(turn.view, tools),
     local: model.local,
@@ -158,6 +202,7 @@ export function prepareCall(turn: TurnPlan, model: ModelDescriptor): PreparedCal
       effort: turn.route.effort,
     },
     verdicts,
+    tools,
     inputTokens:
       saidTokens(turn.view) +
       verdicts.reduce((sum, { candidate, included }) => sum + (included ? candidate.tokens : 0), 0),
@@ -166,9 +211,33 @@ export function prepareCall(turn: TurnPlan, model: ModelDescriptor): PreparedCal
 }
 
 /** The model sees something that only local ones may see: what it answers may repeat it (U37). */
-export const isPrivate = ({ demands }: TurnPlan, { verdicts }: PreparedCall): boolean =>
-  demands.localBecause === 'required_content' ||
-  verdicts.some(({ candidate, included }) => included && candidate.constrained)
+export const isPrivate = ({ localReasons }: TurnPlan, { verdicts, tools }: PreparedCall): boolean =>
+  localReasons.some(({ cause }) => KEPT_LOCAL.has(cause)) ||
+  verdicts.some(({ candidate, included }) => included && candidate.constrained) ||
+  tools.some((tool) => tool.isPrivate === true)
+
+/**
+ * What is said under these stays with local models for good. A rule that is local-only is a choice of models: it constrains
+ * the paths that it names, and nothing else (EC 9).
+ */
+const KEPT_LOCAL: ReadonlySet<LocalCause> = new Set([
+  'required_content',
+  'preference',
+  'remote_denied',
+  'remote_declined',
+])
+
+/** What this prompt holds that a later policy may make private, beyond what the run tells already (U37). */
+export function seenBy({ view, guard }: TurnPlan, { verdicts }: PreparedCall): Seen {
+  const kept = verdicts.filter(({ included }) => included)
+  const messages = new Set(kept.map(({ candidate }) => candidate.key))
+  return seenIn(
+    view,
+    guard,
+    kept.flatMap(({ candidate }) => candidate.shows ?? []),
+    ({ seq }) => messages.has(`message:${seq}`),
+  )
+}
 
 /**
  * What the turn remembers is for local models alone: it outlives the run, and with it the rule, the preference or the

@@ -102,6 +102,18 @@ function matchRule(
   return { rule, index, globs, path, specificity: (rule.paths.length > 0 ? 2 : 0) + (rule.intent ? 1 : 0) }
 }
 
+/** Of each rule the first path that it matches: no other path of the list can change what is decided. */
+export function firstMatches(routing: RoutingPolicy, paths: readonly string[]): string[] {
+  if (paths.length === 0) return []
+  const found = new Set<string>()
+  for (const rule of routing.rules) {
+    const globs = compileAll(rule.paths) ?? []
+    const path = paths.find((candidate) => globs.some((glob) => glob.matches(candidate)))
+    if (path !== undefined) found.add(path)
+  }
+  return [...found]
+}
+
 function beats(a: Match, b: Match): boolean {
   if (a.rule.priority !== b.rule.priority) return a.rule.priority < b.rule.priority
   if (a.specificity !== b.specificity) return a.specificity > b.specificity

@@ -1,6 +1,6 @@
 import { type Failure, failure } from '../protocol/execution/errors.ts'
-import type { Attachments, DeclaredTool } from '../protocol/execution/execute.ts'
-import type { ModelCapabilities } from '../protocol/execution/models.ts'
+import type { Attachments, DeclaredTool, Skill } from '../protocol/execution/execute.ts'
+import type { ModelDescriptor } from '../protocol/execution/models.ts'
 import type { PermissionMode } from '../protocol/execution/policy.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { MEMORY_TOOL, MEMORY_TOOL_NAME } from './memory.ts'
@@ -18,6 +18,8 @@ export type TurnTool = OfferedTool & {
   changesFiles: boolean
   /** What a skill call is answered with. */
   skillBody?: string
+  /** Only local models may be offered it: its words are those of a private file. */
+  isPrivate?: boolean
 }
 
 const text = (description: string) => ({ type: 'string', description })
@@ -77,6 +79,7 @@ export type ToolsInput = {
   planning: boolean
   /** `local_preferences.no_network`: tools that reach out are not offered (EC 9). */
   noNetwork: boolean
+  isPrivateSkill(skill: Skill): boolean
 }
 
 /**
@@ -88,6 +91,7 @@ export function turnTools({
   permissions,
   planning,
   noNetwork,
+  isPrivateSkill,
 }: ToolsInput): Result<TurnTool[], Failure> {
   const tools: TurnTool[] = []
   for (const [name, { description, parameters, changesFiles }] of Object.entries(CONTRACT_TOOLS)) {
@@ -102,7 +106,7 @@ export function turnTools({
     })
   }
   tools.push(memoryTool(permissions))
-  const skills = skillTools(attachments, permissions)
+  const skills = skillTools(attachments, permissions, isPrivateSkill)
   const taken = new Set([
     ...Object.keys(CONTRACT_TOOLS),
     ...RESERVED_NAMES,
@@ -145,7 +149,11 @@ function declaredMode(
  * One tool per skill, answered by the router with the skill's body (EC 12.5). The first of a name wins. `deny` under its
  * name takes it away; nobody has to be asked for a text that came with the request.
  */
-function skillTools(attachments: Attachments, permissions: PermissionMap): TurnTool[] {
+function skillTools(
+  attachments: Attachments,
+  permissions: PermissionMap,
+  isPrivateSkill: ToolsInput['isPrivateSkill'],
+): TurnTool[] {
   const tools = new Map<string, TurnTool>()
   for (const skill of [...attachments.invoked_skills, ...attachments.available_skills]) {
     const name = skillToolName(skill.name)
@@ -160,6 +168,7 @@ function skillTools(attachments: Attachments, permissions: PermissionMap): TurnT
       mode: denied ? 'deny' : 'allow',
       changesFiles: false,
       skillBody: skill.content,
+      ...(isPrivateSkill(skill) ? { isPrivate: true } : {}),
     })
   }
   return [...tools.values()]
@@ -176,11 +185,16 @@ function memoryTool(permissions: PermissionMap): TurnTool {
   }
 }
 
-/** What this model may be offered of them: memory needs a capability of its own (EC 16). */
+/** What this model may be offered of them: memory needs a capability of its own (EC 16), a private skill a local model. */
 export const toolsFor = (
   tools: readonly TurnTool[],
-  { tools: calls, memory }: ModelCapabilities,
-): TurnTool[] => (calls ? tools.filter(({ executor }) => executor !== 'memory' || memory) : [])
+  { local, capabilities: { tools: calls, memory } }: Pick<ModelDescriptor, 'local' | 'capabilities'>,
+): TurnTool[] =>
+  calls
+    ? tools.filter(
+        ({ executor, isPrivate }) => (executor !== 'memory' || memory) && !(isPrivate === true && !local),
+      )
+    : []
 
 /** A skill's folder name in the alphabet that every provider accepts for tools. */
 const skillToolName = (name: string): string => name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64)

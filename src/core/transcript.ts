@@ -1,4 +1,5 @@
 import type { Provider } from '../protocol/execution/ids.ts'
+import { spell } from './paths.ts'
 
 /** A tool call as it is kept: always with the assistant message that made it. */
 export type TranscriptCall = {
@@ -14,6 +15,21 @@ export type TranscriptCall = {
   opaque?: Record<string, unknown>
 }
 
+/** Stands for files that nothing names, any of which may be private. */
+export const ANY_FILE = '*'
+
+/**
+ * What the prompt of an answer held, as far as it can tell a later policy that the answer is private (U37).
+ */
+export type Seen = {
+  /** The key of the privacy guard by which it was judged then: under the same one there is nothing to judge again. */
+  under: string
+  /** Files whose content its context showed, besides those that earlier answers of its run tell. */
+  files?: readonly string[]
+  /** Messages of the transcript that were in it, likewise: ranges of `seq`, as in `1-57,60`. */
+  messages?: string
+}
+
 /** One message of the session with the calls it made, in order. */
 export type TranscriptMessage = {
   seq: number
@@ -26,40 +42,48 @@ export type TranscriptMessage = {
   interrupted: boolean
   /** Content that only local models may see took part in it (U37). */
   localOnly?: true
+  /** Absent on the user's messages, and on answers that releases before 0.3.0 stored. */
+  seen?: Seen
   calls: TranscriptCall[]
 }
 
 /** Arguments that name files or folders, by the last word of their name: `path`, `file_path`, `sourceFiles`, `dir` … */
-const PATH_ARGUMENT = /(^|_)(paths?|files?|file_?names?|dirs?|directory|folder)$/
+export const PATH_ARGUMENT = /(^|_)(paths?|files?|file_?names?|dirs?|directory|folder)$/
+/** Arguments that hold a command line. */
+export const COMMAND_ARGUMENT = /(^|_)(commands?|cmd|script|code|args|argv)$/
 /** Longer texts are contents, not names: no file system knows longer ones. */
-const MAX_PATH_CHARS = 4096
+export const MAX_PATH_CHARS = 4096
+
+/** The name of an argument in small letters, its words apart: `filePath` as `file_path`. */
+export const snakeCase = (name: string): string => name.replace(/(?<=[a-z])(?=[A-Z])/g, '_').toLowerCase()
 
 /** The paths that a call names in its arguments, as the model wrote them (D11). */
 export function callPaths({ arguments: args }: Pick<TranscriptCall, 'arguments'>): string[] {
   return Object.entries(args)
-    .filter(([name]) => PATH_ARGUMENT.test(name.replace(/(?<=[a-z])(?=[A-Z])/g, '_').toLowerCase()))
+    .filter(([name]) => PATH_ARGUMENT.test(snakeCase(name)))
     .flatMap(([, value]): unknown[] => (Array.isArray(value) ? value : [value]))
     .filter((value): value is string => typeof value === 'string' && value.length <= MAX_PATH_CHARS)
 }
 
-/** The arguments of a call as they are kept, without the long texts that `callPaths` and `mentionedPaths` pass over. */
-export const parsePathArguments = (json: string): Record<string, unknown> =>
-  JSON.parse(json, (name, value: unknown) =>
-    typeof value === 'string' && value.length > MAX_PATH_CHARS && name !== 'command' ? undefined : value,
+/** The arguments of a call as they are kept, without the long texts that name nothing: contents of files above all. */
+export function parsePathArguments(json: string): Record<string, unknown> {
+  const args: unknown = JSON.parse(json)
+  if (typeof args !== 'object' || args === null) return {}
+  return membersWithoutContents(args)
+}
+
+const membersWithoutContents = (value: object): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(value).flatMap(([key, item]) => {
+      const kept = withoutContents(item, snakeCase(key))
+      return kept === undefined ? [] : [[key, kept]]
+    }),
   )
 
-/**
- * Everything in a call that may name a path, for privacy alone: the paths at any depth of its arguments, and each word of
- * a command line. What a command reads without naming it cannot be known.
- */
-export function mentionedPaths({ arguments: args }: Pick<TranscriptCall, 'arguments'>): string[] {
-  const words =
-    typeof args.command === 'string' ? args.command.split(/[\s"'`=<>|;&(){}$,]+/).filter(Boolean) : []
-  const nested = Object.values(args).flatMap(function inside(value: unknown): string[] {
-    if (typeof value !== 'object' || value === null) return []
-    if (Array.isArray(value)) return value.flatMap(inside)
-    const map = Object.fromEntries(Object.entries(value))
-    return [...callPaths({ arguments: map }), ...Object.values(map).flatMap(inside)]
-  })
-  return [...callPaths({ arguments: args }), ...nested, ...words]
+function withoutContents(value: unknown, name: string): unknown {
+  if (Array.isArray(value)) return value.map((item) => withoutContents(item, name))
+  if (typeof value === 'object' && value !== null) return membersWithoutContents(value)
+  if (typeof value !== 'string' || value.length <= MAX_PATH_CHARS || COMMAND_ARGUMENT.test(name)) return value
+  const { relative } = spell(value, '')
+  return relative.length <= MAX_PATH_CHARS ? relative : undefined
 }

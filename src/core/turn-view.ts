@@ -15,6 +15,8 @@ export type TurnView = {
   planApproved: boolean
   /** The user declined to disclose anything to a remote model in this run. */
   remoteDeclined: boolean
+  /** The user declined to let local models see anything in this run (mode `ask` of `privacy.local`). */
+  localDeclined?: boolean
   /** Oldest first; the messages of the current run are the last ones, and what the user said in it is among them. */
   transcript: readonly TranscriptMessage[]
   /** Messages that are not in `transcript` because there are too many, or too long ones (D28). */

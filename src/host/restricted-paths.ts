@@ -1,16 +1,11 @@
-import { compileGlob } from '../protocol/glob.ts'
+import { makePrivacyGuard } from '../core/privacy.ts'
+import { PrivacyPolicy } from '../protocol/execution/policy.ts'
 
 /**
- * Whether a path is covered by any of the patterns. An invalid pattern covers every path: privacy fails closed
- * (EC 8.2). A pattern without a slash is also tried on the base name, which only tightens.
+ * Whether a path is covered by any of the patterns, read as the router reads them: what a tool shows must not bind the run
+ * to local models behind the user's back, nor pass what the router would keep.
  */
-export function coveredBy(patterns: readonly string[]): (path: string) => boolean {
-  const compiled = patterns.map((pattern) => ({ result: compileGlob(pattern), deep: pattern.includes('/') }))
-  return (path) => {
-    const base = path.slice(path.lastIndexOf('/') + 1)
-    return compiled.some(({ result, deep }) => {
-      if ('invalid' in result) return true
-      return result.glob.matches(path) || (!deep && result.glob.matches(base))
-    })
-  }
+export function coveredBy(patterns: readonly string[], root: string): (path: string) => boolean {
+  const guard = makePrivacyGuard(PrivacyPolicy.parse({ restricted_paths: patterns }), [], root)
+  return (path) => guard.constraintOf(path) !== null
 }

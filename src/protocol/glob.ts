@@ -11,7 +11,7 @@ export const MAX_GLOB_WILDCARDS = 16
 /** Braces multiply; more alternatives than this are invalid. */
 const MAX_ALTERNATIVES = 64
 
-type Part =
+export type Part =
   | { k: 'char'; char: string }
   | { k: 'one' }
   | { k: 'class'; negated: boolean; ranges: [string, string][] }
@@ -22,17 +22,42 @@ type Part =
 
 type Sequence = { parts: Part[]; prefix: string; words: string[]; suffix: string; literal: boolean }
 
-export type Glob = { matches(path: string): boolean }
+export type Glob = {
+  matches(path: string): boolean
+  /** The path lies, at any depth, in a folder that the pattern matches. */
+  matchesFolderOf(path: string): boolean
+  /** The alternatives that the braces spell out: the pattern matches what one of them matches. */
+  readonly alternatives: readonly (readonly Part[])[]
+}
+
+export type GlobOptions = {
+  /** Letters count in either case; paths have to come through `foldCase`. */
+  ignoreCase?: boolean
+  /** For patterns that are made here, not written by a user: D17's bounds do not apply. */
+  unbounded?: boolean
+}
 
 /** Compiles a pattern, or says why it is invalid. Paths have to come in NFC, as `normalisePath` leaves them. */
-export function compileGlob(pattern: string): { glob: Glob } | { invalid: string } {
+export function compileGlob(
+  pattern: string,
+  { ignoreCase = false, unbounded = false }: GlobOptions = {},
+): { glob: Glob } | { invalid: string } {
   const chars = Array.from(pattern.normalize('NFC'))
-  if (chars.length > MAX_GLOB_CHARS) return { invalid: `longer than ${MAX_GLOB_CHARS} characters` }
+  if (!unbounded && chars.length > MAX_GLOB_CHARS)
+    return { invalid: `longer than ${MAX_GLOB_CHARS} characters` }
   try {
-    if (countWildcards(chars) > MAX_GLOB_WILDCARDS)
+    if (!unbounded && countWildcards(chars) > MAX_GLOB_WILDCARDS)
       return { invalid: `more than ${MAX_GLOB_WILDCARDS} wildcards` }
-    const sequences = expandBraces(chars).map(parseSequence)
-    return { glob: { matches: (path) => sequences.some((sequence) => matchSequence(sequence, path)) } }
+    const sequences = expandBraces(chars)
+      .map(parseParts)
+      .map((parts) => toSequence(ignoreCase ? parts.flatMap(folded) : parts))
+    return {
+      glob: {
+        matches: (path) => sequences.some((sequence) => matchSequence(sequence, path)),
+        matchesFolderOf: (path) => sequences.some((sequence) => matchFolder(sequence, path)),
+        alternatives: sequences.map(({ parts }) => parts),
+      },
+    }
   } catch (error) {
     if (error instanceof InvalidGlob) return { invalid: error.message }
     throw error
@@ -40,6 +65,22 @@ export function compileGlob(pattern: string): { glob: Glob } | { invalid: string
 }
 
 class InvalidGlob extends Error {}
+
+/** A text in the form in which two that differ in letter case only are equal; one character may become two. */
+export const foldCase = (text: string): string =>
+  // One by one: what a letter becomes must not depend on its neighbours.
+  Array.from(text, (char) => char.toUpperCase().toLowerCase()).join('')
+
+function folded(part: Part): Part[] {
+  if (part.k === 'char') return Array.from(foldCase(part.char), (char) => ({ k: 'char', char }))
+  if (part.k !== 'class') return [part]
+  // A folded path has small letters alone: a range of capitals takes their small ones, too.
+  const small = part.ranges.flatMap(([low, high]): [string, string][] => {
+    const [from, to] = [low.toLowerCase(), high.toLowerCase()]
+    return [...from].length === 1 && [...to].length === 1 && from <= to ? [[from, to]] : []
+  })
+  return [part.negated ? part : { ...part, ranges: [...part.ranges, ...small] }]
+}
 
 function countWildcards(chars: string[]): number {
   let count = 0
@@ -114,7 +155,7 @@ function classEnd(chars: string[], open: number): number {
   return i
 }
 
-function parseSequence(chars: string[]): Sequence {
+function parseParts(chars: string[]): Part[] {
   const parts: Part[] = []
   let i = 0
   while (i < chars.length) {
@@ -147,8 +188,10 @@ function parseSequence(chars: string[]): Sequence {
       i++
     }
   }
-  return { parts, ...literalRuns(parts) }
+  return parts
 }
+
+const toSequence = (parts: Part[]): Sequence => ({ parts, ...literalRuns(parts) })
 
 function parseClass(members: string[]): Part {
   const negated = members[0] === '!' || members[0] === '^'
@@ -182,23 +225,41 @@ function literalRuns(parts: Part[]): Omit<Sequence, 'parts'> {
 /** Refuses most paths that do not match, at the price of a few text searches. */
 function mayMatch({ prefix, words, suffix }: Sequence, path: string): boolean {
   if (!path.startsWith(prefix) || !path.endsWith(suffix)) return false
-  let from = prefix.length
+  const from = afterWords(words, path, prefix.length)
+  return from >= 0 && from + suffix.length <= path.length
+}
+
+/** Where the last of the words ends, each found after the one before it; -1 where one is missing. */
+function afterWords(words: readonly string[], path: string, start: number): number {
+  let from = start
   for (const word of words) {
     const at = path.indexOf(word, from)
-    if (at < 0) return false
+    if (at < 0) return -1
     from = at + word.length
   }
-  return from + suffix.length <= path.length
+  return from
 }
 
 function matchSequence(sequence: Sequence, path: string): boolean {
-  const { parts, prefix, literal } = sequence
-  if (literal) return path === prefix
-  if (!mayMatch(sequence, path)) return false
+  if (sequence.literal) return path === sequence.prefix
+  return mayMatch(sequence, path) && simulate(sequence.parts, path, false)
+}
+
+function matchFolder(sequence: Sequence, path: string): boolean {
+  const { parts, prefix, words, suffix, literal } = sequence
+  if (literal) return path.length > prefix.length && path[prefix.length] === '/' && path.startsWith(prefix)
+  if (!path.startsWith(prefix)) return false
+  const from = afterWords(words, path, prefix.length)
+  return from >= 0 && path.indexOf(`${suffix}/`, from) >= 0 && simulate(parts, path, true)
+}
+
+/** @param folders to match what stands before any of the slashes instead of the whole path */
+function simulate(parts: Part[], path: string, folders: boolean): boolean {
   const end = parts.length
   let current = new Set<number>()
   enter(parts, current, 0)
   for (const char of path) {
+    if (folders && char === '/' && current.has(end)) return true
     const next = new Set<number>()
     for (const index of current) {
       const part = parts[index]
@@ -212,11 +273,11 @@ function matchSequence(sequence: Sequence, path: string): boolean {
     if (next.size === 0) return false
     current = next
   }
-  return current.has(end)
+  return !folders && current.has(end)
 }
 
 /** Adds a position, and those that follow it without consuming a character. */
-function enter(parts: Part[], states: Set<number>, index: number): void {
+function enter(parts: readonly Part[], states: Set<number>, index: number): void {
   for (let i = index; ; i++) {
     states.add(i)
     const part = parts[i]

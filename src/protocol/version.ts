@@ -27,7 +27,7 @@ export const EXECUTION_WIRE_HISTORY = [
     since: '0.3.0',
     change:
       'why context was left out, what decisions were made from, policies beside the trace, warnings about policies, grants, paths of skills',
-    requests: '0',
-    responses: '0',
+    requests: '2febaa5e44ae05cbe50424c76b9aa95c91e090983e51f6e591b1aa0e0a365d57',
+    responses: '6aaff49d719046539ed96f999daa00b514d77f7e3257b6584d442dcd98089d61',
   },
 ] as const

@@ -40,14 +40,13 @@ export class ModelCatalogue {
         if (!usable) return { k: 'absent' }
         const fact = knownModel(usable, model)
         if (fact) return { k: 'found', model: fact }
-        const unlisted: Lookup = {
-          k: 'unlisted',
-          ...(usable.descriptor.local ? {} : { remote: true as const }),
-        }
+        const remote = usable.descriptor.local ? {} : { remote: true as const }
+        const unlisted: Lookup = { k: 'unlisted', ...remote }
         const known = this.#known.get(keyOf(access, usable, model))
         if (!known) return unlisted
         const ttlMs = known.lookup.k === 'unavailable' ? UNAVAILABLE_TTL_MS : LISTING_TTL_MS
-        return nowMs - known.atMs < ttlMs ? known.lookup : unlisted
+        if (nowMs - known.atMs >= ttlMs) return unlisted
+        return known.lookup.k === 'found' ? known.lookup : { ...known.lookup, ...remote }
       },
     }
   }

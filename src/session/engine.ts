@@ -93,6 +93,13 @@ export class RunEngine {
     return this.#checkpoint.state
   }
 
+  /** What the current run was started with; null before the first. */
+  get runInput(): RunInput | null {
+    if (this.#checkpoint.state === null) return null
+    this.#runInput ??= loadRunInput(this.#deps.sql)
+    return this.#runInput
+  }
+
   /** Stores a change of the session's own row, and owes D1 the new one. */
   saveSession(session: SessionRow): SessionRow {
     const counters = { ...this.#checkpoint.counters, rev: this.#checkpoint.counters.rev + 1 }
@@ -266,6 +273,7 @@ export class RunEngine {
       planning: state.planning,
       planApproved: state.planApproved,
       remoteDeclined: state.remoteDeclined,
+      ...(state.localDeclined ? { localDeclined: true } : {}),
       ...this.history(state.runId),
       memories: this.#memories(live),
     }

@@ -1,10 +1,11 @@
 import type { CallRecord } from '../core/run/writes.ts'
-import type { TranscriptCall } from '../core/transcript.ts'
+import type { Seen, TranscriptCall } from '../core/transcript.ts'
 import { sessionUsage } from '../core/usage.ts'
 import type { ExportedToolCall, ExportRecord } from '../protocol/execution/export.ts'
 import { toWireTime } from '../protocol/time.ts'
 import { eachApproval, eachFact, eachPlan } from '../storage/session/export-rows.ts'
 import { loadMessages } from '../storage/session/messages.ts'
+import { eachPolicy } from '../storage/session/policies.ts'
 import { type SessionRow, toSummary } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import { loadTurns } from '../storage/session/turns.ts'
@@ -15,7 +16,7 @@ const CHUNK_UNITS = 64 * 1024
 
 /**
  * Everything that is kept of a session, in the order of an export: the session, its facts, messages with their calls,
- * plans, approvals, traces, usage. Rows are read one by one as they are asked for; nothing is changed.
+ * plans, approvals, policies, traces, usage. Rows are read one by one as they are asked for; nothing is changed.
  */
 export function* sessionRecords(sql: Sql, session: SessionRow): Generator<ExportRecord> {
   const inSession = { session_id: session.sessionId }
@@ -47,6 +48,8 @@ export function* sessionRecords(sql: Sql, session: SessionRow): Generator<Export
       ...(message.provider === undefined ? {} : { provider: message.provider }),
       ...(message.model === undefined ? {} : { model: message.model }),
       ...(message.interrupted ? { interrupted: true } : {}),
+      ...(message.localOnly ? { local_only: true } : {}),
+      ...(message.seen === undefined ? {} : { seen: exportedSeen(message.seen) }),
       ...(message.calls.length === 0 ? {} : { tool_calls: message.calls.map(exportedCall) }),
       created_at: toWireTime(message.createdAtMs),
     }
@@ -71,17 +74,22 @@ export function* sessionRecords(sql: Sql, session: SessionRow): Generator<Export
       target_type: approval.targetType,
       target_id: approval.targetId,
       decision: approval.decision,
+      ...(approval.outcome === null ? {} : { outcome: approval.outcome }),
       ...(approval.reason === null ? {} : { reason: approval.reason }),
       created_at: toWireTime(approval.createdAtMs),
     }
   }
+  for (const { digest, policy } of eachPolicy(sql))
+    yield { type: 'policy', ...inSession, key: digest, policy }
   const calls: CallRecord[] = []
   for (let from = 1; ; ) {
     const [turn] = loadTurns(sql, from, 1, { outcomes: false })
     if (turn === undefined) break
     from = turn.seq + 1
     calls.push(...turn.calls)
-    for (const event of turn.trace.flatMap(traceEvents)) yield { type: 'trace', ...inSession, event }
+    for (const entry of turn.trace) {
+      for (const event of traceEvents(entry, turn)) yield { type: 'trace', ...inSession, event }
+    }
   }
   yield { type: 'usage', ...inSession, usage: sessionUsage(calls) }
 }
@@ -92,6 +100,12 @@ const exportedCall = ({ id, name, arguments: args, result, isError }: Transcript
   arguments: args,
   status: result === undefined ? 'pending' : isError ? 'failed' : 'completed',
   ...(result === undefined ? {} : { result }),
+})
+
+const exportedSeen = ({ under, files, messages }: Seen) => ({
+  under,
+  ...(files === undefined ? {} : { files: [...files] }),
+  ...(messages === undefined ? {} : { messages }),
 })
 
 /** Records as JSON lines in bytes. The next records are made when the reader asks for more, and not before. */

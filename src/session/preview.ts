@@ -1,5 +1,7 @@
-import { estimateCost } from '../core/gates.ts'
+import { estimateCost, gateFor } from '../core/gates.ts'
 import type { MemoryFact } from '../core/memory.ts'
+import { policyWarnings } from '../core/policy-check.ts'
+import { reportOf } from '../core/report.ts'
 import { planTurn, prepareCall, type TurnPlan } from '../core/resolve.ts'
 import { chooseModel } from '../core/select.ts'
 import type { TranscriptMessage } from '../core/transcript.ts'
@@ -10,7 +12,6 @@ import type { PreviewResponse } from '../protocol/execution/preview.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import type { Access } from '../providers/access.ts'
 import type { ModelCatalogue } from './catalogue.ts'
-import { reportOf } from './serve-turn.ts'
 
 export type PreviewInput = Pick<TurnView, 'transcript' | 'olderMessages' | 'pastCalls'> & {
   body: ExecuteRequest
@@ -18,6 +19,9 @@ export type PreviewInput = Pick<TurnView, 'transcript' | 'olderMessages' | 'past
   catalogue: ModelCatalogue
   access: Access
 }
+
+/** A run that begins: nothing has been allowed yet. */
+const NOTHING_DECIDED = { disclosed: [], costAccepted: false }
 
 /** The run that a preview decides for; never stored. */
 const PREVIEW_RUN = 'preview'
@@ -36,7 +40,7 @@ export async function previewTurn({
   access,
 }: PreviewInput): Promise<Result<PreviewResponse, Failure>> {
   const prompt: TranscriptMessage = {
-    seq: Number.MAX_SAFE_INTEGER,
+    seq: (transcript.at(-1)?.seq ?? 0) + 1,
     role: 'user',
     text: body.input.text,
     runId: PREVIEW_RUN,
@@ -76,6 +80,8 @@ export async function previewTurn({
       ...(cost === null ? ['the price of this model is unknown'] : []),
       ...(plan.loosenedBy === null ? [] : [`execute refuses this turn: ${plan.loosenedBy}`]),
     ]
+    const gate = gateFor(plan, choice.model, prepared, NOTHING_DECIDED)
+    const warnings = policyWarnings(body.policy)
     return ok({
       classification: report.classification,
       routing: { ...report.routing, reason: [report.routing.reason, ...notes].join('; ') },
@@ -83,6 +89,17 @@ export async function previewTurn({
       excluded_context: report.context.excluded,
       estimated_cost: { ...(cost ?? { min: '0', max: '0' }), currency: 'USD' },
       required_permissions: permissionList(plan),
+      ...(report.context.exclusions === undefined ? {} : { exclusions: report.context.exclusions }),
+      effort: plan.route.effort,
+      ...(gate === null
+        ? {}
+        : {
+            approval: {
+              kind: gate.kind,
+              detail: gate.kind === 'remote_disclosure' ? { ...gate.disclosure } : gate.detail,
+            },
+          }),
+      ...(warnings.length === 0 ? {} : { warnings }),
     })
   }
 }

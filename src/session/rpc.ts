@@ -47,6 +47,8 @@ export interface SessionRpc {
   execute(caller: Caller, body: ExecuteRequest, options: TurnOptions): Promise<TurnAnswer>
   continueRun(caller: Caller, body: ContinueRequest, options: TurnOptions): Promise<TurnAnswer>
   currentRun(userId: string, view: { stream: boolean; lastEventId: string | null }): Promise<TurnAnswer>
+  /** Takes back what the user allowed for the rest of the run (U23); without such a grant a failure of status 404. */
+  revokeGrant(userId: string, grantId: string): Promise<Result<true, Failure>>
   preview(caller: Caller, body: ExecuteRequest): Promise<Result<PreviewResponse, Failure>>
   traces(userId: string, window: { limit: number; offset: number }): Promise<Result<Trace, Failure>>
   usage(userId: string): Promise<Result<SessionUsageResponse, Failure>>

@@ -1,20 +1,29 @@
+import { boundaryBreach } from '../core/boundary.ts'
 import { priceCall } from '../core/cost.ts'
 import { gateFor } from '../core/gates.ts'
 import { type ModelCall, mediate } from '../core/mediate.ts'
-import { type MemoryFact, recall } from '../core/memory.ts'
+import type { MemoryFact } from '../core/memory.ts'
+import {
+  chosenBy,
+  type DecisionScene,
+  decisionTraces,
+  reportOf,
+  routeTraces,
+  routingTrace,
+} from '../core/report.ts'
 import {
   isPrivate,
   type PreparedCall,
   planTurn,
   prepareCall,
   remembersPrivately,
+  seenBy,
   type TurnPlan,
 } from '../core/resolve.ts'
 import type { Partial, RunInputEvent, TurnReport } from '../core/run/inputs.ts'
 import type { RunState } from '../core/run/state.ts'
 import type { CallRecord, TracePayload } from '../core/run/writes.ts'
 import { type Catalogue, type Choice, chooseModel } from '../core/select.ts'
-import { toolsFor } from '../core/tools.ts'
 import type { TurnView } from '../core/turn-view.ts'
 import { turnUsage } from '../core/usage.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
@@ -67,6 +76,13 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
     const { model, reference, fallbackUsed } = choice
     const prepared = prepareCall(plan, model)
     const report = reportOf(plan, prepared, model, fallbackUsed)
+    const state = deps.state()
+    const scene: DecisionScene = {
+      catalogue,
+      failed,
+      used: reference,
+      policyDigest: state.policyDigest ?? null,
+    }
     const call: CallRecord = {
       provider: model.provider,
       model: model.model,
@@ -75,14 +91,19 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
       status: 'lost',
       usage: null,
       ...(isPrivate(plan, prepared) ? { localOnly: true as const } : {}),
+      seen: seenBy(plan, prepared),
     }
-    const gate = gateFor(plan, model, prepared, deps.state())
+    const gate = gateFor(plan, model, prepared, state)
     const traces =
       failed.size > (resumed?.failed?.length ?? 0)
-        ? [routingTrace(report)]
+        ? [routingTrace(plan, report, scene)]
         : resumed === null
-          ? firstTraces(plan, prepared, report)
-          : resumedTraces(plan, prepared, report, deps.state())
+          ? decisionTraces(plan, prepared, report, scene)
+          : isTold(report, state)
+            ? []
+            : routeTraces(plan, prepared, report, scene)
+    const breach = boundaryBreach(plan, prepared)
+    if (breach !== null) return refuseAtBoundary(live, deps, { report, traces, call, failedCall }, breach)
     const resolved = {
       type: 'turn_resolved',
       lease: live.lease,
@@ -100,7 +121,7 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
     live.partial = null
     if (answer.failure === null) {
       const localOnly = remembersPrivately(plan, prepared)
-      const calls = mediate(answer.calls, toolsFor(plan.tools, model.capabilities), plan.permissions, {
+      const calls = mediate(answer.calls, prepared.tools, plan.permissions, {
         facts: answer.calls.length === 0 ? [] : deps.memories(),
         localOnly,
       })
@@ -141,16 +162,31 @@ function resumedGate({ phase }: RunState): Extract<RunState['phase'], { k: 'Awai
   return phase.k === 'AwaitingApproval' && phase.kind !== 'plan' && phase.decided !== null ? phase : null
 }
 
-/** The trace of the turn tells of it already (EC 19: each resolved turn, once), unless the decision led elsewhere. */
-function resumedTraces(
-  plan: TurnPlan,
-  prepared: PreparedCall,
-  report: TurnReport,
-  { lastRoute }: RunState,
-): TracePayload[] {
-  const { provider, model } = report.routing
-  if (lastRoute?.provider === provider && lastRoute.model === model) return []
-  return firstTraces(plan, prepared, report).filter(({ type }) => type !== 'classification')
+/** The trace of the turn tells of this decision already (EC 19: each resolved turn, once). */
+const isTold = ({ routing }: TurnReport, { lastRoute }: RunState): boolean =>
+  lastRoute?.provider === routing.provider && lastRoute.model === routing.model
+
+/**
+ * The last check said no: nothing is sent, the run ends, and the trace says what was about to happen. That is a fault of
+ * the router, never of the request.
+ */
+function refuseAtBoundary(
+  live: LiveTurn,
+  deps: ServeDeps,
+  turn: { report: TurnReport; traces: TracePayload[]; call: CallRecord; failedCall: CallRecord | null },
+  breach: string,
+): void {
+  console.error(`turn ${live.turnId} was refused at the provider boundary: ${breach}`)
+  const { provider, model } = turn.call
+  const refused = { kind: 'boundary', included: false, reason: `refused at the provider boundary: ${breach}` }
+  const traces = [...turn.traces, { type: 'context_selection' as const, ...refused }]
+  if (!deps.dispatch({ type: 'turn_resolved', lease: live.lease, ...turn, traces, gate: null })) return
+  const cause = failure('internal_error', 'the router refused to send this prompt to a remote model', {
+    provider,
+    model,
+    reason: 'private_content',
+  })
+  fail(live, deps, cause, { ...turn.call, status: 'failed' })
 }
 
 function fail(live: LiveTurn, deps: ServeDeps, cause: Failure, call: CallRecord | null = null): void {
@@ -263,59 +299,3 @@ const toFailure = (
     ...(ending === 'refused' ? { reason: 'refused' } : {}),
     ...(retryAfterMs === undefined ? {} : { retry_after_ms: retryAfterMs }),
   })
-
-const chosenBy = ({ route }: TurnPlan): string =>
-  route.rule?.name ?? (route.overrideUsed ? 'explicit model' : 'default route')
-
-/** What reports say of this turn when this model serves it. */
-export function reportOf(
-  { classification, route, demands }: TurnPlan,
-  { outcome }: PreparedCall,
-  { provider, model, capabilities }: ModelDescriptor,
-  fallbackUsed: boolean,
-): TurnReport {
-  const notes = [
-    route.reason,
-    ...(fallbackUsed ? ['an earlier choice was not usable, fallback'] : []),
-    ...(demands.localBecause === null
-      ? []
-      : [`local models only (${demands.localBecause.replace('_', ' ')})`]),
-    ...(demands.mayCallTools && !capabilities.tools ? ['this model calls no tools'] : []),
-  ]
-  return {
-    classification,
-    routing: {
-      intent: classification.intent,
-      provider,
-      model,
-      ...(route.rule === null ? {} : { matched_rule: route.rule.name }),
-      fallback_used: fallbackUsed,
-      override_used: route.overrideUsed,
-      reason: notes.join('; '),
-    },
-    context: outcome,
-  }
-}
-
-function routingTrace({ routing: { intent: _, ...routing } }: TurnReport): TracePayload {
-  return { type: 'routing_decision', ...routing }
-}
-
-/** The decision chain of a turn, once: classification, route, every candidate's verdict (EC 19). */
-function firstTraces(plan: TurnPlan, { verdicts }: PreparedCall, report: TurnReport): TracePayload[] {
-  const items = verdicts.map(({ candidate: { path, kind }, included, reason }) => ({
-    ...(path === undefined ? {} : { path }),
-    kind,
-    included,
-    reason,
-  }))
-  const older = plan.view.olderMessages
-  if (older > 0) items.push({ kind: 'message', included: false, reason: `${older} older messages` })
-  const olderFacts = recall(plan.view.memories).older
-  if (olderFacts > 0) items.push({ kind: 'memory', included: false, reason: `${olderFacts} older facts` })
-  return [
-    { type: 'classification', ...plan.classification },
-    routingTrace(report),
-    ...(items.length === 0 ? [] : [{ type: 'context_selection_list' as const, items }]),
-  ]
-}

@@ -1,5 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
+import { isKeptLocal } from '../core/kept-local.ts'
 import { refuseFact } from '../core/memory.ts'
+import { grantsOf } from '../core/run/grants.ts'
 import { sessionUsage } from '../core/usage.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
@@ -18,11 +20,13 @@ import { openDatabase } from '../storage/d1/database.ts'
 import { writeChanges } from '../storage/d1/memory.ts'
 import { expireTraceCopies, type SessionCutoffs } from '../storage/d1/retention.ts'
 import { deleteSession } from '../storage/d1/sessions.ts'
+import { digestOf } from '../storage/digest.ts'
 import { retryDelayMs } from '../storage/outbox.ts'
 import { loadKey } from '../storage/session/idempotency.ts'
 import { deleteFact, type FactPatch, loadOwed, putFact, toRecord } from '../storage/session/memories.ts'
 import { loadMessages } from '../storage/session/messages.ts'
 import { migrateSession } from '../storage/session/migrations.ts'
+import { loadPolicies } from '../storage/session/policies.ts'
 import { loadSession, type SessionRow, saveSession, toSummary } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import {
@@ -41,8 +45,9 @@ import { refuseLongResults } from './long-results.ts'
 import { refuseLongWords } from './long-words.ts'
 import { previewTurn } from './preview.ts'
 import type { NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
+import { withSettled } from './settled.ts'
 import { makeSql } from './sql.ts'
-import { traceWindow } from './traces.ts'
+import { policiesOf, traceWindow } from './traces.ts'
 import { END_ONLY } from './turn-channel.ts'
 import { ANSWER_WAIT_MS, atMost, D1_DEADLINE_MS, withDeadline } from './waiting.ts'
 
@@ -142,7 +147,13 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     if (patch.archived && engine.state?.active) {
       const message = { type: 'break' } as const
       const partial = engine.partial()
-      engine.dispatch({ type: 'continuation_received', digest: 'archived', message, partial })
+      engine.dispatch({
+        type: 'continuation_received',
+        digest: 'archived',
+        message,
+        partial,
+        localOnly: false,
+      })
     }
     const changed = engine.saveSession({
       ...session,
@@ -197,6 +208,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
 
   async execute(caller: Caller, body: ExecuteRequest, options: TurnOptions): Promise<TurnAnswer> {
     const access = await makeAccess(caller, this.#config.secrets)
+    const policyDigest = `sha256:${await digestOf(JSON.stringify(body.policy))}`
     return this.#admit(caller, options, access, body, (engine, request) =>
       engine.dispatch(
         {
@@ -205,6 +217,8 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
           text: body.input.text,
           command: body.input.command ?? null,
           driver: { kind: 'http' },
+          policyDigest,
+          localOnly: isKeptLocal(body),
         },
         request,
       ),
@@ -218,11 +232,34 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
         refuseLongResults(body) ??
         refuseLongWords(this.#sql, engine.state, { digest: options.digest, message: body })
       if (tooLong) return { ok: false, failure: tooLong }
-      return engine.dispatch(
-        { type: 'continuation_received', digest: options.digest, message: body, partial: engine.partial() },
+      const { state } = engine
+      const startedWith = body.type === 'inject' ? engine.runInput : null
+      const dispatched = engine.dispatch(
+        {
+          type: 'continuation_received',
+          digest: options.digest,
+          message: body,
+          partial: engine.partial(),
+          localOnly: startedWith !== null && isKeptLocal(startedWith),
+        },
         request,
       )
+      if (dispatched.ok || !('failure' in dispatched)) return dispatched
+      return { ok: false, failure: withSettled(this.#sql, state, body, dispatched.failure) }
     })
+  }
+
+  /** Takes back what the user allowed for the rest of the run; works while a turn is served (U23). */
+  async revokeGrant(userId: string, grantId: string): Promise<Result<true, Failure>> {
+    const found = this.#open(userId)
+    if (!found.ok) return found
+    const revoked = found.value.engine.dispatch({ type: 'grant_revoked', grantId })
+    if (!revoked.ok) {
+      if ('dropped' in revoked) throw new Error('invariant broken: a request was dropped')
+      return err(revoked.failure)
+    }
+    await this.ctx.storage.sync()
+    return ok(true)
   }
 
   /** The current envelope, or the turn that is being served: as a state, or as its stream from any event on (D19). */
@@ -234,6 +271,8 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     if (!found.ok) return { kind: 'failure', failure: found.error }
     const { session, engine } = found.value
     const { state } = engine
+    const held = state === null ? [] : grantsOf(state)
+    const grants = held.length === 0 ? {} : { grants: held }
     const resume = lastEventId === null ? null : parseEventId(lastEventId)
     if (stream && resume !== null) {
       const live = engine.liveTurn(resume.turnId)
@@ -254,6 +293,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
           status: 'running',
           data: { trace_id: state.traceId, run_id: state.runId },
           allowed_continuations: ['inject', 'break'],
+          ...grants,
         },
       }
     }
@@ -263,7 +303,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       status: 'idle' as const,
       data: { trace_id: state?.traceId ?? `trace:${session.sessionId}` },
     }
-    if (!stream) return { kind: 'json', body: envelope }
+    if (!stream) return { kind: 'json', body: { ...envelope, ...grants } }
     const ended = turnId === null || lastEventId !== null ? null : engine.liveTurn(turnId)
     // Its own events rather than their replay, while they are held: an id then means one event only.
     if (ended?.channel.holdsAfter(0)) return { kind: 'stream', stream: ended.channel.read(0) }
@@ -290,7 +330,12 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     const found = this.#open(userId)
     if (!found.ok) return found
     const events = traceWindow(eachTrace(this.#sql), { limit, offset })
-    return ok({ session_id: found.value.session.sessionId, events })
+    const policies = loadPolicies(this.#sql, policiesOf(events))
+    return ok({
+      session_id: found.value.session.sessionId,
+      events,
+      ...(Object.keys(policies).length === 0 ? {} : { policies }),
+    })
   }
 
   async usage(userId: string): Promise<Result<SessionUsageResponse, Failure>> {

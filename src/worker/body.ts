@@ -1,23 +1,27 @@
 import type { Context } from 'hono'
 import type { ZodType } from 'zod'
+import { assert } from '../protocol/assert.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
-import { codeOfIssue } from '../protocol/execution/unknown-names.ts'
 import { isDeeperThan, MAX_JSON_DEPTH } from '../protocol/json-depth.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { digestOf } from '../storage/digest.ts'
+import { type BodyIssue, issuesOf, misfit } from './body-issues.ts'
 
 /** Larger request bodies are refused unread (EC 1.5). */
 export const MAX_BODY_BYTES = 10 * 1024 * 1024
-/** Findings named in one answer. */
-const MAX_ISSUES = 20
 
 export type Body<T> = { value: T; digest: string }
 
 /**
  * Reads and decodes a JSON body (EC 1.4): 413 when it is too large, 415 for another content type, 400 for text that is
  * no JSON, 422 for JSON of the wrong shape, with a name that nothing bears, or nested too deeply. `digest` tells two bodies apart (D20).
+ * @param alsoWrong what else is wrong with a body, as it came, that has the right shape; told after what the schema finds
  */
-export async function readBody<T>(c: Context, schema: ZodType<T>): Promise<Result<Body<T>, Failure>> {
+export async function readBody<T>(
+  c: Context,
+  schema: ZodType<T>,
+  alsoWrong: (json: unknown) => readonly BodyIssue[] = () => [],
+): Promise<Result<Body<T>, Failure>> {
   const type = (c.req.header('Content-Type') ?? '').split(';', 1)[0]?.trim().toLowerCase()
   if (type !== 'application/json' && !type?.endsWith('+json')) {
     return err({
@@ -35,16 +39,9 @@ export async function readBody<T>(c: Context, schema: ZodType<T>): Promise<Resul
     return err({ ...failure('invalid_request', 'the body is not valid JSON'), status: 400 })
   }
   const parsed = schema.safeParse(json, { reportInput: true })
-  if (!parsed.success) {
-    const issues = parsed.error.issues
-      .slice(0, MAX_ISSUES)
-      .map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
-    const [first] = issues
-    const [worst] = parsed.error.issues
-    const code = worst === undefined ? 'invalid_request' : codeOfIssue(worst)
-    const where = first?.path ? `\`${first.path}\`: ` : ''
-    return err(failure(code, `the body does not fit: ${where}${first?.message ?? ''}`, { issues }))
-  }
+  const [first, ...others] = [...(parsed.success ? [] : issuesOf(parsed.error)), ...alsoWrong(json)]
+  if (first !== undefined) return err(misfit(first, others))
+  assert(parsed.success, 'a body that does not fit has no issue')
   if (isDeeperThan(parsed.data, MAX_JSON_DEPTH)) {
     const details = { max_depth: MAX_JSON_DEPTH }
     return err(

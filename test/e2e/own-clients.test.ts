@@ -133,6 +133,24 @@ describe('switchyard run', () => {
     expect(readFileSync(path.join(cwd, 'greeting.txt'), 'utf8')).toBe('Hello, switchyard.\n')
   })
 
+  test('[EC 19] what a run came to is explained, and decided alike again from the trace', async () => {
+    const cwd = tempFolder({ 'a.txt': 'a\n' })
+    model.script(
+      '<explain>',
+      { calls: [{ name: 'read_file', arguments: { path: 'a.txt' } }] },
+      { pieces: ['It holds an a.'] },
+    )
+    const command = switchyard(['run', '--yes', 'read it <explain>'], cwd)
+    expect(await command.ended).toBe(0)
+    const session = /^session ([0-9a-f-]{36})/m.exec(command.stderr)?.[1] ?? ''
+    const explained = switchyard(['explain', session], cwd)
+    expect([await explained.ended, explained.stderr]).toEqual([0, ''])
+    expect(explained.stdout).toContain('chat ollama/scripted (2 turns)\n')
+    expect(explained.stdout).toContain('  models    ollama/scripted: taken\n')
+    expect(explained.stdout).toContain('  tools     read_file: completed\n')
+    expect(explained.stdout.match(/decided again from the trace: the same/g)).toHaveLength(2)
+  })
+
   test('[EC 25.3, U26] stopped with Ctrl-C breaks the run, cuts the model and ends with 130', async () => {
     const never = makeHoldPoint()
     model.script('<forever>', { pieces: ['once upon a time'], hold: never.hold })

@@ -71,7 +71,7 @@ const textOf = (events: readonly TurnEvent[]): string =>
 
 /** What the trace of a session says that its calls used; a call whose usage is unknown is not among them. */
 async function costsOf({ account: { client } }: Yard, session: string): Promise<unknown[]> {
-  const events = must(await client.trace(session, { limit: 100, offset: 0 }))
+  const { events } = must(await client.trace(session, { limit: 100, offset: 0 }))
   return events.flatMap((event) =>
     event.event_type === 'cost' && 'plaintext' in event.payload ? [event.payload.plaintext] : [],
   )

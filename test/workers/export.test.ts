@@ -107,6 +107,7 @@ describe('one session', () => {
       'message',
       'plan',
       'approval',
+      'policy',
       'trace',
       'usage',
       'end',

@@ -45,7 +45,15 @@ test('[D06] what came with a request, keys and facts about the user, lasts until
       new Map(),
     )
     const dispatched = engine.dispatch(
-      { type: 'execute_requested', digest: 'd', text: 'hello', command: null, driver: { kind: 'http' } },
+      {
+        type: 'execute_requested',
+        digest: 'd',
+        text: 'hello',
+        command: null,
+        driver: { kind: 'http' },
+        policyDigest: null,
+        localOnly: false,
+      },
       { access, facts: [fact], runInput: makeRequest(), key: null },
     )
     const live = engine.liveTurn(engine.state?.active?.turnId ?? '')

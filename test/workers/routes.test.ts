@@ -3,9 +3,10 @@ import openapi from '../../schemas/execution/openapi.json'
 import type { Route } from '../../src/protocol/execution/route-parts.ts'
 import { ROUTES } from '../../src/protocol/execution/routes.ts'
 import { SHAPES } from '../../src/protocol/execution/shapes.ts'
+import { RunResponse } from '../../src/protocol/execution/turn.ts'
 import { newId } from '../../src/storage/ids.ts'
 import { app } from '../../src/worker/app.ts'
-import { makeExecute } from '../support/workers/bodies.ts'
+import { makeExecute, routeTo } from '../support/workers/bodies.ts'
 import { describeEach } from '../support/workers/each-case.ts'
 import { Hold } from '../support/workers/hold.ts'
 import {
@@ -16,6 +17,8 @@ import {
   refused,
   send,
   sendWith,
+  turnAs,
+  turnOf,
 } from '../support/workers/router.ts'
 import { scriptModels } from '../support/workers/scripted-models.ts'
 import { endOf, eventsOf } from '../support/workers/turn-stream.ts'
@@ -39,19 +42,31 @@ const BODIES: Partial<Record<Route['operationId'], unknown>> = {
 }
 
 /** What has to be there for a path to name it. */
-const NAMED: Readonly<Record<string, (who: Client) => Promise<string>>> = {
+const NAMED: Readonly<Record<string, (who: Client, sessionId: string) => Promise<string>>> = {
   '{key_id}': async (who) => (await (await who.send('POST', '/api/v1/auth/keys')).json<{ id: string }>()).id,
   '{memory_id}': async (who) => {
     const id = newId()
     await who.send('PUT', `/api/v1/memory/${id}`, BODIES.putMemory)
     return id
   },
+  '{grant_id}': async (who, sessionId) => {
+    const asking = { ...routeTo('ollama/small'), privacy: { local: { mode: 'ask' as const } } }
+    const paused = await who.execute(sessionId, makeExecute('hi', { policy: asking }))
+    // Of a foreign session there is no grant to name.
+    if (!paused.ok) return newId()
+    const { approval } = (await turnAs(paused, 'awaiting_approval')).data
+    const decisions = [{ approval_id: approval.approval_id, decision: 'approved' as const }]
+    models.script({ calls: [{ name: 'read_file', arguments: { path: 'a' } }] })
+    await turnOf(await who.proceed(sessionId, { type: 'approval_decisions', data: { decisions } }))
+    const [grant] = (await parsed(await who.run(sessionId), RunResponse)).grants ?? []
+    return grant?.id ?? newId()
+  },
 }
 
 async function ask(who: Client, route: Route, sessionId: string, headers: Headers = {}): Promise<Response> {
   let path = route.path.replace('{session_id}', sessionId)
   for (const [name, make] of Object.entries(NAMED)) {
-    if (path.includes(name)) path = path.replace(name, await make(who))
+    if (path.includes(name)) path = path.replace(name, await make(who, sessionId))
   }
   return who.send(route.method.toUpperCase(), path, BODIES[route.operationId], headers)
 }

@@ -515,6 +515,7 @@ describe('preview', () => {
         { permission: 'read_file', mode: 'allow' },
         { permission: 'shell', mode: 'ask' },
       ],
+      effort: 'medium',
     })
     expect(
       await preview({ policy: { tools: { permissions: { shell: 'ask', read_file: 'allow' } } } }),

@@ -4,7 +4,8 @@ import type { Command } from 'commander'
 import { stringify } from 'smol-toml'
 import { ModelReference } from '../../protocol/execution/ids.ts'
 import { type CommandDeps, CommandStop, optionsOf } from '../command-context.ts'
-import { globalConfigPath, projectConfigPath } from '../config-file.ts'
+import { policyAdvice } from '../config-check.ts'
+import { globalConfigPath, projectConfigPath, renderFindings } from '../config-file.ts'
 import { configTemplate } from '../config-template.ts'
 import { EXIT } from '../exit-code.ts'
 import { notAModel } from '../model-reference.ts'
@@ -50,7 +51,11 @@ export function addConfigCommands(
       if (!loaded.ok) throw new CommandStop(EXIT.usage, loaded.error.message)
       const policy = policyOf(loaded.value, undefined)
       if (!policy.ok) throw new CommandStop(EXIT.usage, policy.error.message)
-      for (const notice of loaded.value.notices) io.err(`${io.paint.yellow('note')}: ${notice}\n`)
+      const advice = policyAdvice(policy.value, loaded.value.layers, loaded.value.origin).map((finding) =>
+        renderFindings([finding]),
+      )
+      for (const notice of [...loaded.value.notices, ...advice])
+        io.err(`${io.paint.yellow('note')}: ${notice}\n`)
       const { classification, routing, privacy, tools } = policy.value
       const shown = { classification, routing, privacy, tools, local_preferences: loaded.value.preferences }
       io.out(options.json ? `${JSON.stringify(policy.value, null, 2)}\n` : stringify(onlySet(shown)))

@@ -1,23 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { SwitchyardClient } from '../../client/client.ts'
 import type { Payload, TraceEvent } from '../../protocol/execution/trace.ts'
-import {
-  type CommandDeps,
-  CommandStop,
-  optionsOf,
-  requireClient,
-  requireId,
-  routerUrl,
-} from '../command-context.ts'
-import { EXIT, exitCodeOf } from '../exit-code.ts'
-import { failureText } from '../failure-text.ts'
+import { type CommandDeps, optionsOf, requireClient, requireId, routerUrl } from '../command-context.ts'
+import { EXIT } from '../exit-code.ts'
 import { oneLine } from '../printable.ts'
-import { usageLine } from '../run-summary.ts'
+import { costLine } from '../run-summary.ts'
+import { tracePages } from '../trace-pages.ts'
 
 /** As many as the router gives by itself (EC 2.14): a few turns. */
 const DEFAULT_EVENTS = 50
-/** Held in memory at a time: some hundred KB, and few enough questions for a long session. */
-const PAGE_EVENTS = 1_000
 /** A router counts no further. */
 const MAX_EVENTS = 1_000_000_000
 /** What happened, on one line of a wide terminal beside time, event and model. */
@@ -53,37 +43,16 @@ export function addTraceCommand(program: Command, deps: CommandDeps, end: (exitC
       const most = options.all ? Number.POSITIVE_INFINITY : options.limit
       let shown = 0
       // One more than is shown tells whether there are more.
-      for await (const page of pages(client, session, most + 1)) {
-        const events = page.slice(0, most - shown)
+      for await (const page of tracePages(client, session, most + 1)) {
+        const events = page.events.slice(0, most - shown)
         io.out(events.map((event) => `${options.json ? JSON.stringify(event) : line(event)}\n`).join(''))
         shown += events.length
-        if (events.length < page.length)
+        if (events.length < page.events.length)
           io.err(`${io.paint.yellow('note')}: there are more events; --all shows them\n`)
       }
       if (shown === 0 && !options.json) io.err('no events\n')
       end(EXIT.ok)
     })
-}
-
-/**
- * The trace in pages, up to `most` events. Only an empty page is the end: a router may give fewer than it was asked for.
- * @throws CommandStop when a page cannot be had; what came before it was given out
- */
-async function* pages(
-  client: SwitchyardClient,
-  session: string,
-  most: number,
-): AsyncGenerator<TraceEvent[], void> {
-  for (let offset = 0; offset < most; ) {
-    const page = await client.trace(session, { limit: Math.min(PAGE_EVENTS, most - offset), offset })
-    if (!page.ok) {
-      const cut = offset === 0 ? '' : 'the trace is not whole: '
-      throw new CommandStop(exitCodeOf(page.error), `${cut}${failureText(page.error)}`)
-    }
-    if (page.value.length === 0) return
-    yield page.value
-    offset += page.value.length
-  }
 }
 
 function atLeastOne(text: string): number {
@@ -123,24 +92,4 @@ function whatHappened(payload: Payload): string {
     case 'cost':
       return costLine(payload)
   }
-}
-
-/** A counter that is zero here may be one that was never told (EC 19): without a price it is shown as unknown (U43). */
-function costLine(cost: Extract<Payload, { type: 'cost' }>): string {
-  const {
-    input_tokens,
-    output_tokens,
-    cached_tokens,
-    cache_write_tokens,
-    reasoning_tokens,
-    cost: price,
-  } = cost
-  return usageLine({
-    ...(input_tokens === 0 ? {} : { input_tokens }),
-    ...(output_tokens === 0 ? {} : { output_tokens }),
-    ...(cached_tokens === undefined ? {} : { cached_tokens }),
-    ...(cache_write_tokens === undefined ? {} : { cache_write_tokens }),
-    ...(reasoning_tokens === undefined ? {} : { reasoning_tokens }),
-    ...(price == null ? {} : { actual_cost: price }),
-  })
 }

@@ -2,21 +2,20 @@ import { assertNever } from '../../protocol/assert.ts'
 import { failure } from '../../protocol/execution/errors.ts'
 import { decide, decrypted, sealed, toolResults } from './answer-pause.ts'
 import { isServing } from './begin.ts'
-import type { Partial, RunInputEvent } from './inputs.ts'
+import type { RunInputEvent } from './inputs.ts'
 import { inject, stop } from './interrupt.ts'
 import type { RunState } from './state.ts'
 import type { Refusal, Step, StepContext } from './step.ts'
 import { recover } from './supersede.ts'
 
+type Continuation = Extract<RunInputEvent, { type: 'continuation_received' }>
+
 /**
  * `continue`: the admission table (EC 5.3), then one case per message. A message that does not fit the pause changes
  * nothing: the pause stays and can still be answered (EC 5.7).
  */
-export function advance(
-  before: RunState,
-  { digest, message, partial }: Extract<RunInputEvent, { type: 'continuation_received' }>,
-  context: StepContext,
-): Step | Refusal {
+export function advance(before: RunState, input: Continuation, context: StepContext): Step | Refusal {
+  const { digest, message } = input
   const serving = isServing(before, context.nowMs)
   const supersedes = message.type === 'inject' || message.type === 'break'
   if (serving && !supersedes) {
@@ -32,7 +31,7 @@ export function advance(
   const lapsed = before.active !== null && !serving
   const expired = lapsed && (!supersedes || before.unsettled?.digest === digest) ? recover(before) : null
   const state = expired?.state ?? before
-  const result = answer(state, digest, message, partial, context)
+  const result = answer(state, input, context)
   if (expired === null || 'refused' in result) return result
   return {
     ...result,
@@ -42,18 +41,13 @@ export function advance(
   }
 }
 
-function answer(
-  state: RunState,
-  digest: string,
-  message: Extract<RunInputEvent, { type: 'continuation_received' }>['message'],
-  partial: Partial | null,
-  context: StepContext,
-): Step | Refusal {
+function answer(state: RunState, input: Continuation, context: StepContext): Step | Refusal {
+  const { digest, message } = input
   switch (message.type) {
     case 'break':
-      return stop(state, message.data?.run_id, partial, context)
+      return stop(state, message.data?.run_id, input, context)
     case 'inject':
-      return inject(state, digest, message.data.messages, partial, context)
+      return inject(state, message.data.messages, input, context)
     case 'tool_results':
       return toolResults(state, digest, message.data.results, message.data.encrypted, context)
     case 'approval_decisions':

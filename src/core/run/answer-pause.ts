@@ -1,11 +1,17 @@
-import type { ApprovalDecisionEntry, ContinueKind, ToolResult } from '../../protocol/execution/continue.ts'
+import type {
+  ApprovalDecision,
+  ApprovalDecisionEntry,
+  ContinueKind,
+  ToolResult,
+} from '../../protocol/execution/continue.ts'
 import { failure } from '../../protocol/execution/errors.ts'
 import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
 import type { Payload } from '../../protocol/execution/trace.ts'
 import { acquire, serveNext, withTraces } from './begin.ts'
 import { idle } from './envelope.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
-import type { Disclosure, PendingWrite, RunPhase, RunState } from './state.ts'
+import { withGrant } from './grants.ts'
+import { decisionTarget, type PendingWrite, type RunPhase, type RunState } from './state.ts'
 import type { Refusal, Step, StepContext } from './step.ts'
 import type { Write } from './writes.ts'
 
@@ -64,7 +70,8 @@ export function toolResults(
     events.push({ type: 'tool_finished', id: callId, name, success: !isError, content: boundText(content) })
     payloads.push({ type: 'tool_call', tool_name: name, status: isError ? 'failed' : 'completed' })
     if (!decision) continue
-    writes.push({ w: 'approval', id: context.newId(), targetType: 'tool_call', targetId: callId, decision })
+    const target = { targetType: 'tool_call', targetId: callId } as const
+    writes.push({ w: 'approval', id: context.newId(), ...target, decision, outcome: decision })
     payloads.push({ type: 'approval', target_type: 'tool_call', target_id: callId, decision })
   }
   const next: RunState = {
@@ -99,15 +106,21 @@ export function decide(
   const settled = phase.decided !== null
   const decision = phase.decided ?? entry.decision
   const reason = entry.reason ?? undefined
-  const target =
-    phase.planId === undefined
-      ? ({ targetType: 'gate', targetId: phase.approvalId } as const)
-      : ({ targetType: 'plan', targetId: phase.planId } as const)
+  const target = decisionTarget(phase)
   const withReason = reason === undefined ? {} : { reason }
+  const declined = decision === 'rejected' ? phase.disclosure : undefined
   const writes: Write[] = sealedWrites(phase.pending, encrypted)
   if (!settled) {
-    writes.push({ w: 'approval', id: context.newId(), ...target, decision, ...withReason })
+    writes.push({
+      w: 'approval',
+      id: phase.approvalId,
+      ...target,
+      decision,
+      outcome: decision,
+      ...withReason,
+    })
     if (phase.planId !== undefined) writes.push({ w: 'plan_status', id: phase.planId, status: decision })
+    if (declined !== undefined && !declined.local) writes.push({ w: 'keep_local', runId: state.runId })
   }
   const events: RunEvent[] = settled
     ? []
@@ -121,6 +134,7 @@ export function decide(
           target_id: target.targetId,
           decision,
           ...withReason,
+          kind: phase.kind,
         },
       ]
   const endsRun = decision === 'rejected' && phase.kind !== 'remote_disclosure'
@@ -136,33 +150,31 @@ export function decide(
     return { ...traced, reply: { by: 'outcome', outcome: idle(traced.state.traceId) } }
   }
   const active = acquire(context)
-  const approved = decision === 'approved'
   const next: RunState = {
     ...state,
     phase: { ...phase, decided: decision },
     active,
     unsettled: { digest, kind: 'approval_decisions' },
-    ...(phase.kind === 'plan' ? { planning: false, planApproved: true } : {}),
-    ...(phase.kind === 'cost_limit' ? { costAccepted: true } : {}),
-    ...(phase.disclosure === undefined
-      ? {}
-      : approved
-        ? { disclosed: withDisclosure(state.disclosed, phase.disclosure) }
-        : { remoteDeclined: true }),
+    // What the decision brought may have been taken back since: it is not brought again (U23).
+    ...(settled ? {} : broughtBy(state, phase, decision, context)),
   }
   // A gate stands before the call of the turn that raised it; an approved plan is the end of one.
   const turn = phase.kind === 'plan' && !settled ? state.turn + 1 : state.turn
   return withTraces(serveNext(next, writes, events, turn), active.turnId, payloads, context)
 }
 
-/** Adds to what one model may see; what others may see is their own. */
-function withDisclosure(known: readonly Disclosure[], { provider, model, paths }: Disclosure): Disclosure[] {
-  const same = (one: Disclosure) => one.provider === provider && one.model === model
-  const before = known.find(same)?.paths ?? []
-  return [
-    ...known.filter((one) => !same(one)),
-    { provider, model, paths: [...new Set([...before, ...paths])] },
-  ]
+/** What a decision that lets the run go on changes for the rest of it (EC 13). */
+function broughtBy(
+  { disclosed }: RunState,
+  { kind, disclosure }: Extract<RunPhase, { k: 'AwaitingApproval' }>,
+  decision: ApprovalDecision,
+  { newId }: StepContext,
+): Partial<RunState> {
+  if (kind === 'plan') return { planning: false, planApproved: true }
+  if (kind === 'cost_limit') return { costAccepted: true }
+  if (disclosure === undefined) return {}
+  if (decision === 'approved') return { disclosed: withGrant(disclosed, disclosure, newId) }
+  return disclosure.local ? { localDeclined: true } : { remoteDeclined: true }
 }
 
 /** `decrypted`: every record that was asked for (EC 17.3). The plaintext goes to the turn and nowhere else. */

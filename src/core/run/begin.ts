@@ -48,7 +48,12 @@ export function beginRun(
     }
   }
   const given = previous
-    ? supersede(previous, null, 'Cancelled: the user started something else.', context)
+    ? supersede(
+        previous,
+        null,
+        { note: 'Cancelled: the user started something else.', outcome: 'superseded' },
+        context,
+      )
     : null
   const runId = context.newId()
   const messageId = context.newId()
@@ -61,6 +66,7 @@ export function beginRun(
     driver: input.driver,
     driverEpoch: (previous?.driverEpoch ?? 0) + 1,
     unsettled: { digest: input.digest, kind: 'execute' },
+    ...(input.policyDigest === null ? {} : { policyDigest: input.policyDigest }),
     planning: input.command === 'plan',
     planApproved: false,
     remoteDeclined: false,
@@ -79,7 +85,7 @@ export function beginRun(
         ...(expired?.writes ?? []),
         ...(given?.writes ?? []),
         { w: 'run_input' },
-        { w: 'user_message', id: messageId, runId, text: input.text },
+        userMessage(messageId, runId, input.text, input.localOnly),
         { w: 'open_turn', turnId: active.turnId, runId, turn: 1 },
       ],
       events: [
@@ -100,6 +106,15 @@ export function beginRun(
     context,
   )
 }
+
+/** The user's words; those that no remote model was to hear are marked. */
+export const userMessage = (id: string, runId: string, text: string, localOnly: boolean): Write => ({
+  w: 'user_message',
+  id,
+  runId,
+  text,
+  ...(localOnly ? { localOnly: true as const } : {}),
+})
 
 /** Adds trace events under the run's latest route to a step; without a route yet there is nothing to trace under. */
 export function withTraces(

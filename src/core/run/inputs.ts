@@ -36,6 +36,10 @@ export type RunInputEvent =
       text: string
       command: TaskIntent | null
       driver: Driver
+      /** `sha256:` key of the policy that came along; null where policies are not kept in clear. */
+      policyDigest: string | null
+      /** The request keeps the run from remote models: so are its words kept later. */
+      localOnly: boolean
     }
   | {
       type: 'continuation_received'
@@ -43,7 +47,11 @@ export type RunInputEvent =
       message: ContinueRequest
       /** Of the turn that is being served, where the message supersedes one. */
       partial: Partial | null
+      /** What the run was started with keeps it from remote models: so are injected words kept later. */
+      localOnly: boolean
     }
+  /** The user takes back what was allowed for the rest of the run (U23). */
+  | { type: 'grant_revoked'; grantId: string }
   | {
       type: 'turn_resolved'
       lease: string

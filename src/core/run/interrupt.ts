@@ -1,13 +1,15 @@
 import type { UserMessage } from '../../protocol/execution/continue.ts'
 import { failure } from '../../protocol/execution/errors.ts'
 import type { EndedRun } from '../../protocol/execution/turn.ts'
-import { acquire, isResend, serveNext, withTraces } from './begin.ts'
+import { acquire, isResend, serveNext, userMessage, withTraces } from './begin.ts'
 import { idle } from './envelope.ts'
 import { boundText, eventTurnId } from './events.ts'
-import type { Partial } from './inputs.ts'
+import type { RunInputEvent } from './inputs.ts'
 import { isOver, type RunState } from './state.ts'
 import type { Refusal, Step, StepContext } from './step.ts'
 import { givenUp, supersede } from './supersede.ts'
+
+type Continuation = Extract<RunInputEvent, { type: 'continuation_received' }>
 
 /**
  * `break`: always accepted; the run goes idle, and the answer says what was ended. One that names a run ends that run
@@ -16,7 +18,7 @@ import { givenUp, supersede } from './supersede.ts'
 export function stop(
   state: RunState,
   target: string | undefined,
-  partial: Partial | null,
+  { partial }: Continuation,
   context: StepContext,
 ): Step | Refusal {
   if (target !== undefined && target !== state.runId) {
@@ -30,7 +32,8 @@ export function stop(
     const outcome = idle(state.traceId)
     return { state, writes: [], events: [], effects: [], reply: { by: 'outcome', outcome } }
   }
-  const ended = supersede(state, partial, 'Cancelled by the user.', context)
+  const ending = { note: 'Cancelled by the user.', outcome: 'cancelled' } as const
+  const ended = supersede(state, partial, ending, context)
   const turnId = state.active?.turnId ?? state.checkpointTurnId
   const next: Step = {
     state: {
@@ -62,23 +65,24 @@ function endedBy({ runId, active, phase }: RunState): EndedRun {
 /** `inject`: always accepted; the texts become the newest user input and the next turn runs (EC 15). */
 export function inject(
   state: RunState,
-  digest: string,
   messages: UserMessage[],
-  partial: Partial | null,
+  { digest, partial, localOnly }: Continuation,
   context: StepContext,
 ): Step {
   const active = acquire(context)
   if (state.unsettled?.kind === 'inject' && isResend(state, digest)) {
     return serveNext({ ...state, active }, [], [], state.turn)
   }
-  const ended = supersede(state, partial, 'Cancelled: the user gave new input.', context)
+  const ending = { note: 'Cancelled: the user gave new input.', outcome: 'superseded' } as const
+  const ended = supersede(state, partial, ending, context)
   const fresh = isOver(state)
   const runId = fresh ? context.newId() : state.runId
   const messageId = context.newId()
   const text = messages.map((message) => message.text).join('\n')
   const turn = fresh ? 1 : state.turn + 1
+  const { localDeclined, ...rest } = state
   const next: RunState = {
-    ...state,
+    ...rest,
     runId,
     turn,
     phase: { k: 'Idle' },
@@ -97,7 +101,9 @@ export function inject(
           disclosed: [],
           costAccepted: false,
         }
-      : {}),
+      : localDeclined
+        ? { localDeclined }
+        : {}),
   }
   const prompt = boundText(text)
   const result = serveNext(
@@ -105,7 +111,7 @@ export function inject(
     [
       ...ended.writes,
       ...(fresh ? [{ w: 'injected_input' as const }] : []),
-      { w: 'user_message', id: messageId, runId, text },
+      userMessage(messageId, runId, text, localOnly || next.remoteDeclined),
     ],
     [
       ...ended.events,

@@ -6,7 +6,7 @@ import type { CallRecord, NewCall, Write } from './writes.ts'
 export const saying = (
   runId: string,
   text: string,
-  { provider, model, localOnly }: CallRecord,
+  { provider, model, localOnly, seen }: CallRecord,
   { newId }: StepContext,
   { calls = [], interrupted = false }: { calls?: NewCall[]; interrupted?: boolean } = {},
 ): Write => ({
@@ -18,6 +18,7 @@ export const saying = (
   model,
   interrupted,
   ...(localOnly === undefined ? {} : { localOnly }),
+  ...(seen === undefined ? {} : { seen }),
   calls,
 })
 

@@ -19,8 +19,21 @@ export type ToolWait = {
 /** Content that a sealed session keeps only once its ciphertext has come back (EC 5.1). */
 export type PendingWrite = { ref: ContentRef }
 
-/** What was shown to the user before a remote model may see it (EC 13). */
-export type Disclosure = { provider: Provider; model: string; paths: string[] }
+/** What was shown to the user before a model may see it (EC 13). */
+export type Disclosure = {
+  provider: Provider
+  /** The model that it was first asked for; what is approved holds for every model of the provider. */
+  model: string
+  paths: string[]
+  /** It was asked for a local model. */
+  local?: true
+}
+
+/**
+ * A disclosure that the user approved, for the rest of the run (U23). States of older releases hold some without an id:
+ * those were given under narrower terms, and count as not given.
+ */
+export type GivenDisclosure = Disclosure & { id?: string }
 
 /** The durable checkpoint of a run (EC 5.1). Each phase carries only its own fields. */
 export type RunPhase =
@@ -70,11 +83,16 @@ export type RunState = {
   unsettled: { digest: string; kind: string } | null
   planning: boolean
   planApproved: boolean
+  /** `sha256:` key of the policy that the run is decided under; absent in states of older releases. */
+  policyDigest?: string
   /** How many plans this run has made; absent before the first, and in states of older releases. */
   planVersion?: number
+  /** Nothing of this run goes to a remote model: the user declined a disclosure (EC 13). */
   remoteDeclined: boolean
-  /** What may be shown to which remote model in this run without asking again, one entry per model (EC 13). */
-  disclosed: Disclosure[]
+  /** The same for local models, which a policy may ask about as well; absent for no. */
+  localDeclined?: true
+  /** What may be shown in this run without asking again, one entry per provider and locality (EC 13, U23). */
+  disclosed: GivenDisclosure[]
   costAccepted: boolean
   /** Model calls in a row that were answered by the router alone. */
   unattendedRounds: number
@@ -86,6 +104,15 @@ export type RunState = {
   /** The turn whose outcome is the run's current envelope; null until the run reaches its first checkpoint. */
   checkpointTurnId: string | null
 }
+
+/** What an approval decides: a plan, or a gate, which is nothing but its approval (EC 13). */
+export const decisionTarget = ({
+  approvalId,
+  planId,
+}: Extract<RunPhase, { k: 'AwaitingApproval' }>): { targetType: 'gate' | 'plan'; targetId: string } =>
+  planId === undefined
+    ? { targetType: 'gate', targetId: approvalId }
+    : { targetType: 'plan', targetId: planId }
 
 /**
  * The run has come to its end: nothing is being served, nothing was cut off by a crash, and no answer is waited for but

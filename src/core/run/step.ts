@@ -6,6 +6,7 @@ import { advance } from './advance.ts'
 import { beginRun } from './begin.ts'
 import type { RunEvent } from './events.ts'
 import { finishFailure, finishResponse, pauseForDecryption, resolved } from './finish.ts'
+import { revokeGrant } from './grants.ts'
 import type { RunInputEvent } from './inputs.ts'
 import { LEASE_MS, type RunState } from './state.ts'
 import { recover } from './supersede.ts'
@@ -45,6 +46,7 @@ export function step(
   context: StepContext,
 ): Step | Refusal | typeof DROPPED {
   if (input.type === 'execute_requested') return beginRun(state, input, context)
+  if (input.type === 'grant_revoked') return revokeGrant(state, input.grantId)
   if (state === null) {
     if (input.type !== 'continuation_received') return DROPPED
     return {

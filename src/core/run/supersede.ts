@@ -1,14 +1,18 @@
+import type { ApprovalDecision } from '../../protocol/execution/continue.ts'
 import type { Payload } from '../../protocol/execution/trace.ts'
 import { costPayloads } from './costs.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { Partial } from './inputs.ts'
 import { saidBy, saying } from './saying.ts'
-import { isOver, type RunState, type ToolWait } from './state.ts'
+import { decisionTarget, isOver, type RunState, type ToolWait } from './state.ts'
 import type { Effect, Step, StepContext } from './step.ts'
-import type { Write } from './writes.ts'
+import type { SettledOutcome, Write } from './writes.ts'
 
 /** What a superseding message leaves behind of the turn or the pause that it ends (EC 15). */
 export type Superseded = { writes: Write[]; events: RunEvent[]; effects: Effect[]; payloads: Payload[] }
+
+/** Why something is ended: what a call that waits is answered with, and what became of a decision that waits (U22). */
+export type Ending = { note: string; outcome: Exclude<SettledOutcome, ApprovalDecision> }
 
 /**
  * Ends what is going on: the turn that is being served is cut and its partial kept as interrupted; calls that wait
@@ -17,7 +21,7 @@ export type Superseded = { writes: Write[]; events: RunEvent[]; effects: Effect[
 export function supersede(
   state: RunState,
   partial: Partial | null,
-  note: string,
+  { note, outcome }: Ending,
   context: StepContext,
 ): Superseded {
   const result: Superseded = { writes: [], events: [], effects: [], payloads: [] }
@@ -45,6 +49,8 @@ export function supersede(
     result.payloads.push(...cancelled.payloads)
   }
   if (phase.k === 'AwaitingApproval' && phase.decided === null) {
+    const target = decisionTarget(phase)
+    result.writes.push({ w: 'approval', id: phase.approvalId, ...target, decision: 'rejected', outcome })
     if (phase.planId !== undefined)
       result.writes.push({ w: 'plan_status', id: phase.planId, status: 'rejected' })
     result.events.push({ type: 'approval_resolved', approvalId: phase.approvalId, decision: 'rejected' })

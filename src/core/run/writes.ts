@@ -5,6 +5,7 @@ import type { EncryptedPayload } from '../../protocol/execution/sealed.ts'
 import type { Payload } from '../../protocol/execution/trace.ts'
 import type { TurnResponse } from '../../protocol/execution/turn.ts'
 import type { MemoryOp } from '../memory.ts'
+import type { Seen } from '../transcript.ts'
 
 /** A trace event before it is stored: ids and times are given to it with the input. */
 export type TraceEntry = {
@@ -42,7 +43,15 @@ export type CallRecord = {
   cost?: Decimal
   /** Content that only local models may see took part: so may what was answered (U37). */
   localOnly?: true
+  /** What the prompt held: a policy that gets stricter later applies to the answer as well (U37). */
+  seen?: Seen
 }
+
+/**
+ * What became of a decision that was waited for (U22): the user's word, or that the run went on without it: `cancelled`
+ * by a stop, `superseded` by new input.
+ */
+export type SettledOutcome = ApprovalDecision | 'cancelled' | 'superseded'
 
 export type NewCall = {
   id: string
@@ -63,7 +72,8 @@ export type Write =
   | { w: 'run_input' }
   /** Text injected into an idle run: policy, preferences and paths of the last run input stay, the rest goes (EC 15). */
   | { w: 'injected_input' }
-  | { w: 'user_message'; id: string; runId: string; text: string }
+  /** `localOnly`: said where no remote model was to hear it. */
+  | { w: 'user_message'; id: string; runId: string; text: string; localOnly?: true }
   | {
       w: 'assistant_message'
       id: string
@@ -73,15 +83,21 @@ export type Write =
       model: string
       interrupted: boolean
       localOnly?: true
+      seen?: Seen
       calls: NewCall[]
     }
+  /** What was said in this run so far is for local models alone. */
+  | { w: 'keep_local'; runId: string }
   | { w: 'settle_call'; callId: string; isError: boolean; content: string }
   | {
       w: 'approval'
+      /** Of a gate or a plan: the approval's own id, under which a late answer finds it. */
       id: string
       targetType: 'tool_call' | 'gate' | 'plan'
       targetId: string
+      /** What nobody decided counts as rejected. */
       decision: ApprovalDecision
+      outcome: SettledOutcome
       reason?: string
     }
   /** `id` is for a fact that is new. */

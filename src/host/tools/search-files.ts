@@ -59,7 +59,7 @@ async function searchAll(
   from: number,
   { restrictedPaths = [], signal }: SearchOptions,
 ): Promise<Found> {
-  const isRestricted = coveredBy(restrictedPaths)
+  const isRestricted = coveredBy(restrictedPaths, root)
   const wanted = new RegExp(query.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'iu')
   const found: Found = {
     lines: [],

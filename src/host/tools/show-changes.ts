@@ -41,7 +41,7 @@ export async function showChangesTool(
     return missing === undefined ? noChanges(relative, changes) : failedOutput(missing)
 
   const from = offset.value ?? 1
-  const page = await takePage(textOf(root, relative, changes, coveredBy(restrictedPaths)), from)
+  const page = await takePage(textOf(root, relative, changes, coveredBy(restrictedPaths, root)), from)
   if (!page.ok) return failedOutput(failureText(page.error))
   const { lines, more, passed } = page.value
   if (lines.length === 0) return failedOutput(`there are only ${counted(passed, 'line')} to show`)

@@ -47,6 +47,11 @@ export const ExportRecord = z
       provider: Provider.optional(),
       model: z.string().optional(),
       interrupted: z.boolean().optional(),
+      local_only: z.boolean().optional().describe('Only local models may see it.'),
+      seen: z
+        .object({ under: z.string(), files: z.array(z.string()).optional(), messages: z.string().optional() })
+        .optional()
+        .describe('What its prompt held, for policies that come later.'),
       tool_calls: z.array(ExportedToolCall).optional(),
       created_at: Timestamp,
     }),
@@ -67,8 +72,20 @@ export const ExportRecord = z
       target_type: z.string(),
       target_id: z.string(),
       decision: ApprovalDecision,
+      outcome: z
+        .string()
+        .optional()
+        .describe(
+          'What became of it: `approved`, `rejected`, `cancelled` by a stop, or `superseded` by new input.',
+        ),
       reason: z.string().optional(),
       created_at: Timestamp,
+    }),
+    z.object({
+      type: z.literal('policy'),
+      ...inSession,
+      key: z.string().describe('The name under which traces point at it.'),
+      policy: z.record(z.string(), z.unknown()),
     }),
     z.object({ type: z.literal('trace'), ...inSession, event: TraceEvent }),
     z.object({ type: z.literal('usage'), ...inSession, usage: SessionUsageResponse }),

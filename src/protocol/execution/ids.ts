@@ -40,7 +40,7 @@ export const ContentRef = z
   .meta({ id: 'ContentRef' })
 export type ContentRef = z.infer<typeof ContentRef>
 
-const BUILT_IN_PROVIDERS = ['anthropic', 'gemini', 'openai', 'ollama'] as const
+export const BUILT_IN_PROVIDERS = ['anthropic', 'gemini', 'openai', 'ollama'] as const
 
 /** The name part of an OpenAI-compatible instance. */
 export const INSTANCE_NAME = /^[a-z0-9_-]+$/

@@ -45,7 +45,10 @@ export const PreviewResponse = z
       .describe('The reason for each entry of `excluded_context`, in its order.'),
     effort: Effort.optional().describe('How hard the model is asked to think.'),
     approval: PreviewedApproval.optional().describe('What `execute` would ask before it calls the model.'),
-    warnings: z.array(PolicyWarning).optional().describe('What is amiss in the policy without stopping a run.'),
+    warnings: z
+      .array(PolicyWarning)
+      .optional()
+      .describe('What is amiss in the policy without stopping a run.'),
   })
   .meta({ id: 'PreviewResponse' })
 export type PreviewResponse = z.infer<typeof PreviewResponse>

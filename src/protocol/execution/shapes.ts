@@ -67,7 +67,13 @@ import {
   TaskIntent,
   ToolsConfig,
 } from './policy.ts'
-import { CostRange, PolicyWarning, PreviewedApproval, PreviewResponse, RequiredPermission } from './preview.ts'
+import {
+  CostRange,
+  PolicyWarning,
+  PreviewedApproval,
+  PreviewResponse,
+  RequiredPermission,
+} from './preview.ts'
 import { EncryptedPayload } from './sealed.ts'
 import {
   CreateSessionRequest,
@@ -144,6 +150,7 @@ export const REQUEST_SHAPES = {
   ExecuteRequest,
   LocalPreferences,
   LocalPrivacy,
+  ModelReference,
   PrivacyPolicy,
   PutMemoryRequest,
   RemotePrivacy,
@@ -259,7 +266,6 @@ export const SHARED_SHAPES = {
   EncryptedPayload,
   MemoryScope,
   ModelCapabilities,
-  ModelReference,
   PermissionMode,
   TaskIntent,
   Uuid,

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { ApprovalDecision } from './continue.ts'
-import { Count, Decimal, ModelReference, Provider, Timestamp, Uuid } from './ids.ts'
+import { Count, Decimal, Provider, Timestamp, Uuid } from './ids.ts'
 import { ModelAuthRequirement, ModelCapabilities } from './models.ts'
 import { Effort, TaskIntent } from './policy.ts'
 import { EncryptedPayload } from './sealed.ts'
 import { MessageRole } from './session.ts'
-import { Classification } from './turn.ts'
+import { ApprovalKind, Classification } from './turn.ts'
 
 export const TraceEventType = z
   .enum([
@@ -53,7 +53,7 @@ export type LocalReason = z.infer<typeof LocalReason>
 /** A model of the route, what was known of it, and why it was or was not taken (EC 8.5). */
 export const ConsideredModel = z
   .object({
-    model: ModelReference,
+    model: z.string().describe('As the policy names it: `provider/model`.'),
     verdict: z.enum([
       'used',
       'absent',
@@ -80,7 +80,7 @@ export type ConsideredModel = z.infer<typeof ConsideredModel>
 export const RoutingInputs = z
   .object({
     policy: z.string().optional().describe('The key of the policy in `policies` of the trace.'),
-    explicit_model: ModelReference.optional(),
+    explicit_model: z.string().optional(),
     paths: z.array(z.string()).describe('The paths that rules were held against.'),
     paths_left_out: Count.optional().describe('Further paths, which no rule matches.'),
     effort: Effort,
@@ -132,6 +132,7 @@ export const ApprovalPayload = z
     target_id: z.string(),
     decision: ApprovalDecision,
     reason: z.string().nullable().optional(),
+    kind: ApprovalKind.optional().describe('What was asked, where it was no tool call.'),
   })
   .meta({ id: 'ApprovalPayload' })
 

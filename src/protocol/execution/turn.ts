@@ -228,6 +228,7 @@ export const Grant = z
     provider: Provider,
     model: z.string(),
     paths: z.array(z.string()),
+    local: z.literal(true).optional().describe('It was asked for local models of the provider.'),
   })
   .meta({ id: 'Grant' })
 export type Grant = z.infer<typeof Grant>

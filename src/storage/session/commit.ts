@@ -1,10 +1,12 @@
 import type { Step } from '../../core/run/step.ts'
-import type { Write } from '../../core/run/writes.ts'
+import type { CallRecord, Write } from '../../core/run/writes.ts'
 import type { RunInput } from '../../core/turn-view.ts'
 import { assertNever } from '../../protocol/assert.ts'
+import { insertApproval } from './approvals.ts'
 import { type Checkpoint, nextMemoryAtMs, type Outbox, saveCheckpoint } from './checkpoint.ts'
 import { applyMemory } from './memories.ts'
-import { insertMessage, settleCall, touchMessage } from './messages.ts'
+import { insertMessage, keepRunLocal, settleCall, touchMessage } from './messages.ts'
+import { savePolicy } from './policies.ts'
 import { loadRunInput, saveRunInput } from './run-input.ts'
 import { loadSession, saveSession } from './session-row.ts'
 import type { Sql } from './sql.ts'
@@ -40,6 +42,7 @@ export function commitStep(
       case 'run_input':
         if (runInput === null) throw new Error('invariant broken: a run without its input')
         saveRunInput(sql, runInput)
+        if (result.state.policyDigest != null) savePolicy(sql, result.state.policyDigest, runInput.policy)
         return
       case 'injected_input':
         saveRunInput(sql, withoutAttachments(loadRunInput(sql)))
@@ -58,15 +61,7 @@ export function commitStep(
         return
       }
       case 'approval':
-        sql.rows(
-          `INSERT INTO approvals (id, target_type, target_id, decision, reason, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
-          write.id,
-          write.targetType,
-          write.targetId,
-          write.decision,
-          write.reason ?? null,
-          nowMs,
-        )
+        insertApproval(sql, write, nowMs)
         return
       case 'plan':
         sql.rows(
@@ -94,18 +89,22 @@ export function commitStep(
           outcome: null,
           startedAtMs: nowMs,
           endedAtMs: null,
+          ...(result.state.policyDigest == null ? {} : { policyDigest: result.state.policyDigest }),
           rev: counters.rev,
         })
+        return
+      case 'keep_local':
+        for (const seq of keepRunLocal(sql, write.runId, counters.rev)) owesMessage(seq)
         return
       case 'trace':
         turnOf(write.turnId)?.trace.push(...write.entries)
         return
       case 'call':
-        turnOf(write.turnId)?.calls.push(write.call)
+        turnOf(write.turnId)?.calls.push(asKept(write.call))
         return
       case 'call_settled': {
         const calls = turnOf(write.turnId)?.calls
-        if (calls) calls[Math.max(0, calls.length - 1)] = write.call
+        if (calls) calls[Math.max(0, calls.length - 1)] = asKept(write.call)
         return
       }
       case 'close_turn': {
@@ -142,6 +141,9 @@ export function commitStep(
   saveCheckpoint(sql, after)
   return after
 }
+
+/** What a call had seen is kept with the message that came of it. */
+const asKept = ({ seen: _, ...call }: CallRecord): CallRecord => call
 
 /** The input of a turn that starts from injected text alone (EC 15). The client can still run the tools it declared. */
 const withoutAttachments = (input: RunInput): RunInput => ({

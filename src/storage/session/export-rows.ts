@@ -14,6 +14,8 @@ export type StoredApproval = {
   targetType: string
   targetId: string
   decision: ApprovalDecision
+  /** Null in rows of older releases. */
+  outcome: string | null
   reason: string | null
   createdAtMs: number
 }
@@ -33,6 +35,7 @@ export function* eachApproval(sql: Sql): Generator<StoredApproval> {
         targetType: textOf(row, 'target_type'),
         targetId: textOf(row, 'target_id'),
         decision: textOf(row, 'decision') as ApprovalDecision,
+        outcome: optionalText(row, 'outcome'),
         reason: optionalText(row, 'reason'),
         createdAtMs: numberOf(row, 'created_at'),
       }

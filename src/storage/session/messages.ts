@@ -12,8 +12,8 @@ export function insertMessage(sql: Sql, seq: number, write: MessageWrite, nowMs:
   const assistant = write.w === 'assistant_message' ? write : null
   sql.rows(
     `INSERT INTO messages (seq, id, run_id, role, provider, model, content, interrupted, local_only, created_at,
-       rev)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       rev, seen)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     seq,
     write.id,
     write.runId,
@@ -22,9 +22,10 @@ export function insertMessage(sql: Sql, seq: number, write: MessageWrite, nowMs:
     assistant?.model ?? null,
     storeText(sql, `message:${write.id}`, write.text),
     assistant?.interrupted ? 1 : 0,
-    assistant?.localOnly ? 1 : 0,
+    write.localOnly ? 1 : 0,
     nowMs,
     rev,
+    assistant?.seen === undefined ? null : storeText(sql, `seen:${write.id}`, JSON.stringify(assistant.seen)),
   )
   for (const [ordinal, call] of (assistant?.calls ?? []).entries()) insertCall(sql, seq, ordinal, call, nowMs)
 }
@@ -111,6 +112,7 @@ export function loadMessages(
     const seq = numberOf(row, 'seq')
     const provider = optionalText(row, 'provider')
     const model = optionalText(row, 'model')
+    const seen = optionalText(row, 'seen')
     return {
       seq,
       id: textOf(row, 'id'),
@@ -121,6 +123,7 @@ export function loadMessages(
       ...(model === null ? {} : { model }),
       interrupted: numberOf(row, 'interrupted') === 1,
       ...(numberOf(row, 'local_only') === 1 ? { localOnly: true as const } : {}),
+      ...(seen === null ? {} : { seen: JSON.parse(loadText(sql, seen)) }),
       calls: calls.get(seq) ?? [],
       createdAtMs: numberOf(row, 'created_at'),
       rev: numberOf(row, 'rev'),
@@ -148,3 +151,13 @@ function toCall(sql: Sql, row: SqlRow, readResult: (stored: string) => string): 
 export function touchMessage(sql: Sql, seq: number, rev: number): void {
   sql.rows('UPDATE messages SET rev = ? WHERE seq = ?', rev, seq)
 }
+
+/** What was said in a run so far is for local models from now on. Returns the messages that were not before. */
+export const keepRunLocal = (sql: Sql, runId: string, rev: number): number[] =>
+  sql
+    .rows(
+      'UPDATE messages SET local_only = 1, rev = ? WHERE run_id = ? AND local_only = 0 RETURNING seq',
+      rev,
+      runId,
+    )
+    .map((row) => numberOf(row, 'seq'))

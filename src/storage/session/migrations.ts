@@ -1,7 +1,7 @@
 import { numberOf, type Sql, textOf } from './sql.ts'
 
 /** What a session object keeps (docs/storage.md). Migrations are only ever added; a shipped one never changes (D32). */
-const MIGRATIONS: readonly (readonly string[])[] = [
+export const SESSION_MIGRATIONS: readonly (readonly string[])[] = [
   [
     `CREATE TABLE session (
        id INTEGER PRIMARY KEY CHECK (id = 1), session_id TEXT NOT NULL, user_id TEXT NOT NULL, title TEXT, scope TEXT,
@@ -65,7 +65,10 @@ const MIGRATIONS: readonly (readonly string[])[] = [
  * Brings the object's tables up to date, in one transaction. An object that was written by a newer release, or by one
  * whose migrations read differently, is refused rather than guessed at.
  */
-export function migrateSession(sql: Sql, migrations: readonly (readonly string[])[] = MIGRATIONS): void {
+export function migrateSession(
+  sql: Sql,
+  migrations: readonly (readonly string[])[] = SESSION_MIGRATIONS,
+): void {
   sql.transaction(() => {
     sql.rows(
       'CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, digest TEXT NOT NULL)',

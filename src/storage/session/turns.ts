@@ -1,5 +1,6 @@
 import type { CallRecord, TraceEntry } from '../../core/run/writes.ts'
 import type { TurnResponse } from '../../protocol/execution/turn.ts'
+import { forgetUnusedPolicies } from './policies.ts'
 import { numberOf, optionalNumber, optionalText, type Sql, type SqlRow, textOf } from './sql.ts'
 import { loadText, storeText, textBytesSql } from './texts.ts'
 
@@ -17,14 +18,16 @@ export type StoredTurn = {
   outcome: TurnResponse | null
   startedAtMs: number
   endedAtMs: number | null
+  /** The key of the policy that its route was decided by. */
+  policyDigest?: string
   rev: number
 }
 
 export function saveTurn(sql: Sql, turn: StoredTurn): void {
   sql.rows(
     `INSERT INTO turns
-       (turn_id, seq, run_id, turn, status, trace, calls, outcome, started_at, ended_at, rev)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       (turn_id, seq, run_id, turn, status, trace, calls, outcome, started_at, ended_at, rev, policy)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (seq) DO UPDATE SET status = excluded.status, trace = excluded.trace, calls = excluded.calls,
        outcome = excluded.outcome, ended_at = excluded.ended_at, rev = excluded.rev`,
     turn.turnId,
@@ -38,6 +41,7 @@ export function saveTurn(sql: Sql, turn: StoredTurn): void {
     turn.startedAtMs,
     turn.endedAtMs,
     turn.rev,
+    turn.policyDigest ?? null,
   )
 }
 
@@ -59,7 +63,7 @@ export function loadTurns(
   return sql
     .rows(
       `SELECT turn_id, seq, run_id, turn, status, ${traces ? 'trace' : `'[]' AS trace`},
-         ${calls ? 'calls' : `'[]' AS calls`}, ${outcomes ? 'outcome' : 'NULL AS outcome'}, started_at, ended_at, rev
+         ${calls ? 'calls' : `'[]' AS calls`}, ${outcomes ? 'outcome' : 'NULL AS outcome'}, started_at, ended_at, rev, policy
        FROM turns WHERE seq >= ? ORDER BY seq LIMIT ?`,
       fromSeq,
       limit,
@@ -91,7 +95,7 @@ const TRACES_PER_READ = 10
 const CALL_LISTS_PER_READ = 100
 
 /** Every trace of the session, oldest first; what one asks for more than once is read again. */
-export const eachTrace = (sql: Sql): Generator<Pick<StoredTurn, 'trace'>, void> =>
+export const eachTrace = (sql: Sql): Generator<Pick<StoredTurn, 'turnId' | 'runId' | 'trace'>, void> =>
   eachTurn(sql, TRACES_PER_READ, { calls: false, outcomes: false })
 
 /** Every model call of the session, oldest first. */
@@ -111,6 +115,7 @@ function* eachTurn(sql: Sql, perRead: number, parts: TurnParts): Generator<Store
 
 function toTurn(sql: Sql, row: SqlRow): StoredTurn {
   const outcome = optionalText(row, 'outcome')
+  const policyDigest = optionalText(row, 'policy')
   return {
     turnId: textOf(row, 'turn_id'),
     seq: numberOf(row, 'seq'),
@@ -122,6 +127,7 @@ function toTurn(sql: Sql, row: SqlRow): StoredTurn {
     outcome: outcome === null ? null : JSON.parse(loadText(sql, outcome)),
     startedAtMs: numberOf(row, 'started_at'),
     endedAtMs: optionalNumber(row, 'ended_at'),
+    ...(policyDigest === null ? {} : { policyDigest }),
     rev: numberOf(row, 'rev'),
   }
 }
@@ -141,6 +147,7 @@ export function expireTraces(sql: Sql, beforeMs: number, rev: number): number {
       turnId,
     )
   }
+  if (rows.length > 0) forgetUnusedPolicies(sql)
   return rows.length
 }
 

@@ -1,6 +1,9 @@
 import { type Context, Hono } from 'hono'
 import { ContinueRequest } from '../../protocol/execution/continue.ts'
+import { failure } from '../../protocol/execution/errors.ts'
 import { ExecuteRequest } from '../../protocol/execution/execute.ts'
+import { parseSessionId } from '../../protocol/execution/ids.ts'
+import type { RevokeGrantResponse } from '../../protocol/execution/turn.ts'
 import type { TurnAnswer, TurnOptions } from '../../session/rpc.ts'
 import { type Body, readBody } from '../body.ts'
 import { callerOf } from '../caller.ts'
@@ -9,6 +12,7 @@ import { sessionStub } from '../env.ts'
 import { failed } from '../errors.ts'
 import { readIdempotencyKey } from '../idempotency-key.ts'
 import { checkSession, identify, ownSession } from '../middleware/identify.ts'
+import { loosenedPermissions, unknownCapabilities } from '../policy-refusals.ts'
 
 export const runs = new Hono<AppEnv>()
 
@@ -31,7 +35,7 @@ runs.post('/:session_id/continue', async (c) => {
 })
 
 runs.post('/:session_id/preview', async (c) => {
-  const body = await readBody(c, ExecuteRequest)
+  const body = await readBody(c, ExecuteRequest, unknownCapabilities)
   if (!body.ok) return failed(c, body.error)
   const refused = checkSession(c)
   if (refused) return failed(c, refused)
@@ -44,8 +48,18 @@ runs.get('/:session_id/run', ownSession, async (c) => {
   return answer(c, await sessionStub(c.env, c.var.sessionId).currentRun(c.var.identity.userId, view))
 })
 
+runs.delete('/:session_id/grants/:grant_id', ownSession, async (c) => {
+  const grantId = parseSessionId(c.req.param('grant_id'))
+  if (grantId === null) {
+    return failed(c, { ...failure('invalid_request', 'the id of a grant is a UUID'), status: 400 })
+  }
+  const revoked = await sessionStub(c.env, c.var.sessionId).revokeGrant(c.var.identity.userId, grantId)
+  if (!revoked.ok) return failed(c, revoked.error)
+  return c.json({ revoked: true } satisfies RevokeGrantResponse)
+})
+
 async function execute(c: Context<AppEnv>, stream: boolean): Promise<Response> {
-  const body = await readBody(c, ExecuteRequest)
+  const body = await readBody(c, ExecuteRequest, notToCarryOut)
   if (!body.ok) return failed(c, body.error)
   const refused = checkSession(c)
   if (refused) return failed(c, refused)
@@ -54,6 +68,9 @@ async function execute(c: Context<AppEnv>, stream: boolean): Promise<Response> {
   const session = sessionStub(c.env, c.var.sessionId)
   return answer(c, await session.execute(callerOf(c), body.value.value, options.value))
 }
+
+/** A preview shows such permissions as a warning instead (EC 2.13). */
+const notToCarryOut = (json: unknown) => [...unknownCapabilities(json), ...loosenedPermissions(json)]
 
 function turnOptions(c: Context<AppEnv>, { digest }: Body<unknown>, stream: boolean) {
   const key = readIdempotencyKey(c)

@@ -121,12 +121,13 @@ export class Machine {
     return this.send(executeRequested(text, command, digest ?? this.newDigest()))
   }
 
-  continue(message: ContinueRequest, { digest, partial = null }: ContinueOptions = {}) {
+  continue(message: ContinueRequest, { digest, partial = null, localOnly = false }: ContinueOptions = {}) {
     return this.send({
       type: 'continuation_received',
       digest: digest ?? this.newDigest(),
       message,
       partial,
+      localOnly,
     })
   }
 
@@ -204,13 +205,25 @@ export class Machine {
   }
 }
 
-type ContinueOptions = { digest?: string; partial?: PartialAnswer | null }
+type ContinueOptions = { digest?: string; partial?: PartialAnswer | null; localOnly?: boolean }
 
 export const executeRequested = (
   text: string,
   command: TaskIntent | null,
   digest: string,
-): RunInputEvent => ({ type: 'execute_requested', digest, text, command, driver: { kind: 'http' } })
+  {
+    localOnly = false,
+    policyDigest = 'sha256:p',
+  }: { localOnly?: boolean; policyDigest?: string | null } = {},
+): RunInputEvent => ({
+  type: 'execute_requested',
+  digest,
+  text,
+  command,
+  driver: { kind: 'http' },
+  policyDigest,
+  localOnly,
+})
 
 type ResultFields = {
   content?: string
@@ -245,6 +258,8 @@ export const decision = (
     ...sealedWith(encrypted),
   },
 })
+
+export const revocation = (grantId: string): RunInputEvent => ({ type: 'grant_revoked', grantId })
 
 export const inject = (...texts: string[]): ContinueRequest => ({
   type: 'inject',

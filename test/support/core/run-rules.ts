@@ -4,15 +4,12 @@ import { isDeepStrictEqual } from 'node:util'
 import type { MemoryOp } from '../../../src/core/memory.ts'
 import type { RunEvent } from '../../../src/core/run/events.ts'
 import type { RunInputEvent } from '../../../src/core/run/inputs.ts'
-import type { RunPhase, RunState } from '../../../src/core/run/state.ts'
+import type { Disclosure, RunPhase, RunState } from '../../../src/core/run/state.ts'
 import type { Step } from '../../../src/core/run/step.ts'
 import type { ContinueKind } from '../../../src/protocol/execution/continue.ts'
 import type { TurnResponse } from '../../../src/protocol/execution/turn.ts'
+import { GrantRules, must } from './run-grant-rules.ts'
 import type { Machine } from './run-machine.ts'
-
-function must(condition: unknown, message: string): asserts condition {
-  if (!condition) throw new Error(`broken: ${message}`)
-}
 
 /** What an outcome leaves the run waiting in, and what may be sent then (EC 5.5). */
 const AFTER: Record<TurnResponse['status'], { phase: RunPhase['k']; next: ContinueKind[] | undefined }> = {
@@ -40,6 +37,7 @@ export class RunRules {
   readonly #told: Told[] = []
   /** Everything that must have been remembered or forgotten, in order. */
   readonly #memory: MemoryOp[] = []
+  readonly #grants: GrantRules
   #eventsSeen = 0
   /** The request that a crash cut off and nothing has replaced since. */
   #cutOff: string | null = null
@@ -48,6 +46,7 @@ export class RunRules {
 
   constructor(machine: Machine) {
     this.#machine = machine
+    this.#grants = new GrantRules(machine)
   }
 
   /** All calls of the pause get an answer by these, or have one already. */
@@ -57,6 +56,14 @@ export class RunRules {
       callIds.every((id) => waiting.includes(id)) &&
       waiting.every((id) => callIds.includes(id) || store.calls.get(id)?.status !== 'pending')
     )
+  }
+
+  allows(shown: Disclosure): boolean {
+    return this.#grants.allows(shown)
+  }
+
+  holdsGrant(grantId: string): boolean {
+    return !this.#over && this.#grants.holds(grantId)
   }
 
   before(input: RunInputEvent): void {
@@ -70,7 +77,9 @@ export class RunRules {
   after(input: RunInputEvent, done: Step | null): void {
     if (done !== null) {
       this.#expectMessages(input)
+      this.#checkWords(input)
       this.#followServing(input)
+      this.#grants.follow(input, this.#before)
       this.#checkReplies(input, done)
     }
     this.#checkMessages()
@@ -78,6 +87,7 @@ export class RunRules {
     this.#checkCalls()
     this.#checkTurns()
     this.#checkCheckpoint()
+    this.#grants.check(this.#over)
     for (const event of this.#machine.events.slice(this.#eventsSeen)) this.#hear(event)
     this.#eventsSeen = this.#machine.events.length
     this.#checkRuns()
@@ -111,6 +121,21 @@ export class RunRules {
         return
       default:
     }
+  }
+
+  /** The user's words are marked where the request, or the user's own refusal in this run, keeps them from remote models. */
+  #checkWords(input: RunInputEvent): void {
+    const { state, store } = this.#machine
+    const before = this.#before
+    const adds =
+      input.type === 'execute_requested' ||
+      (input.type === 'continuation_received' && input.message.type === 'inject')
+    if (!adds || this.#cutOff === input.digest) return
+    const declined = before?.runId === state?.runId && before?.remoteDeclined === true
+    must(
+      (store.messages.at(-1)?.localOnly === true) === (input.localOnly || declined),
+      'what the user said is marked wrongly',
+    )
   }
 
   #followServing(input: RunInputEvent): void {
@@ -280,16 +305,23 @@ export class RunRules {
     }
   }
 
+  get #over(): boolean {
+    const { state } = this.#machine
+    return (
+      state !== null &&
+      state.active === null &&
+      this.#cutOff === null &&
+      (state.phase.k === 'Idle' || state.phase.k === 'AwaitingEncrypt')
+    )
+  }
+
   /** A run has its end told exactly when it is over. */
   #checkRuns(): void {
     const { state } = this.#machine
     const current = this.#told.at(-1)
     if (!state || !current) return
     must(current.turnId === `turn:${state.runId}`, 'the events are of another run than the state')
-    const over =
-      state.active === null &&
-      this.#cutOff === null &&
-      (state.phase.k === 'Idle' || state.phase.k === 'AwaitingEncrypt')
+    const over = this.#over
     must(current.ended === over, `the run ${over ? 'is over' : 'goes on'}, told ended: ${current.ended}`)
   }
 }

@@ -5,6 +5,7 @@
 
 import type { MemoryOp } from '../../../src/core/memory.ts'
 import type { CallRecord, NewCall, TraceEntry, Write } from '../../../src/core/run/writes.ts'
+import type { Seen } from '../../../src/core/transcript.ts'
 import { assertNever } from '../../../src/protocol/assert.ts'
 import type { TurnResponse } from '../../../src/protocol/execution/turn.ts'
 
@@ -19,6 +20,8 @@ export type StoredMessage = {
   role: 'user' | 'assistant'
   text: string
   interrupted: boolean
+  localOnly?: true
+  seen?: Seen
   calls: StoredCall[]
 }
 
@@ -81,9 +84,16 @@ export class RunStore {
           role: 'user',
           text: write.text,
           interrupted: false,
+          ...(write.localOnly ? { localOnly: true } : {}),
           calls: [],
         })
         return
+      case 'keep_local': {
+        const said = this.messages.filter(({ runId }) => runId === write.runId)
+        must(said.length > 0, `${write.runId} has said nothing that could be kept local`)
+        for (const message of said) message.localOnly = true
+        return
+      }
       case 'assistant_message': {
         this.#fresh(write.id)
         const calls = write.calls.map(
@@ -97,8 +107,17 @@ export class RunStore {
           this.#fresh(call.id)
           this.calls.set(call.id, call)
         }
-        const { id, runId, text, interrupted } = write
-        this.messages.push({ id, runId, role: 'assistant', text, interrupted, calls })
+        const { id, runId, text, interrupted, localOnly, seen } = write
+        this.messages.push({
+          id,
+          runId,
+          role: 'assistant',
+          text,
+          interrupted,
+          ...(localOnly ? { localOnly } : {}),
+          ...(seen ? { seen } : {}),
+          calls,
+        })
         return
       }
       case 'settle_call': {

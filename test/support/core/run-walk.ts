@@ -6,8 +6,9 @@
 
 import type { MediatedCall } from '../../../src/core/mediate.ts'
 import type { MemoryOp } from '../../../src/core/memory.ts'
+import { isGranted } from '../../../src/core/run/grants.ts'
 import type { Gate, RunInputEvent } from '../../../src/core/run/inputs.ts'
-import { LEASE_MS } from '../../../src/core/run/state.ts'
+import { type Disclosure, LEASE_MS } from '../../../src/core/run/state.ts'
 import type { Step } from '../../../src/core/run/step.ts'
 import type { ContinueRequest } from '../../../src/protocol/execution/continue.ts'
 import type { SealedMap } from '../../../src/protocol/execution/sealed.ts'
@@ -25,6 +26,7 @@ import {
   memoryCall,
   refusedCall,
   results,
+  revocation,
 } from './run-machine.ts'
 import { RunRules } from './run-rules.ts'
 
@@ -108,6 +110,7 @@ class Walker {
     const machine = this.#machine
     if (random.chance(0.1)) machine.nowMs += random.int(LEASE_MS / 2)
     if (random.chance(0.01)) machine.nowMs += LEASE_MS
+    if (random.chance(0.05)) return this.#revocation()
     const roll = random.next()
     if (machine.state?.active) {
       if (roll < 0.55) return this.#report(this.#served?.lease ?? machine.lease)
@@ -123,6 +126,33 @@ class Walker {
   #crash(): Move {
     const expect = this.#machine.state?.active ? 'accepted' : 'dropped'
     return { input: { type: 'object_started' }, expect, says: 'crash' }
+  }
+
+  /** The user takes back what was allowed: in this run, in an earlier one, or never. */
+  #revocation(): Move {
+    const held = this.#machine.state?.disclosed.flatMap(({ id }) => id ?? []) ?? []
+    const grantId = held.length > 0 && this.#random.chance(0.8) ? this.#random.pick(held) : 'nobody'
+    const expect = this.#rules.holdsGrant(grantId) ? 'accepted' : 'refused'
+    return { input: revocation(grantId), expect, says: 'grant revoked' }
+  }
+
+  /** What a turn would show to a model, if the policy asks about it. */
+  #shown(model: string): Disclosure {
+    const random = this.#random
+    return {
+      provider: random.pick(['openai', 'anthropic']),
+      model,
+      paths: ['a.ts', 'b.ts', 'c.ts'].filter(() => random.chance(0.4)),
+      ...(random.chance(0.2) ? { local: true as const } : {}),
+    }
+  }
+
+  /** The gate before a call that shows this: none where the rest of the run was allowed it. */
+  #disclosureGate(shown: Disclosure): Gate | null {
+    const allowed = isGranted(this.#machine.state?.disclosed ?? [], shown)
+    if (allowed !== this.#rules.allows(shown))
+      throw new Error(`${JSON.stringify(shown)} is ${allowed ? 'not asked for' : 'asked for again'}`)
+    return allowed ? null : { kind: 'remote_disclosure', disclosure: shown }
   }
 
   /** Something that a turn reports which holds the lock no longer. */
@@ -171,11 +201,11 @@ class Walker {
   #resolution(lease: string, fallback: boolean): RunInputEvent {
     const random = this.#random
     const model = `m${random.int(3)}`
-    const gates: Gate[] = [
-      { kind: 'cost_limit', detail: { limit: '1' } },
-      { kind: 'remote_disclosure', disclosure: { provider: 'openai', model, paths: [] } },
-    ]
-    const gate = random.chance(0.2) ? random.pick(gates) : null
+    const gate = random.chance(0.1)
+      ? ({ kind: 'cost_limit', detail: { limit: '1' } } as const)
+      : random.chance(0.4)
+        ? this.#disclosureGate(this.#shown(model))
+        : null
     return {
       type: 'turn_resolved',
       lease,
@@ -247,6 +277,7 @@ class Walker {
         this.#text(),
         random.chance(0.25) ? 'plan' : null,
         this.#machine.newDigest(),
+        { localOnly: random.chance(0.2) },
       )
       return {
         input,
@@ -287,6 +318,7 @@ class Walker {
         digest: newDigest.call(this.#machine),
         message,
         partial,
+        localOnly: this.#random.chance(0.2),
       },
     }
   }

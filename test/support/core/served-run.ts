@@ -65,6 +65,8 @@ export async function serveRun(
     text: request.input.text,
     command: request.input.command ?? null,
     driver: { kind: 'http' },
+    policyDigest: null,
+    localOnly: false,
   })
   while (asked !== null) {
     const live = makeLiveTurn('turn', asked, access, [])

@@ -75,8 +75,12 @@ describe('skills and instructions', () => {
       '.agents/skills/empty/README.md': 'no skill',
     })
     expect(await loadSkills(root, new Set(['list_files']), home)).toEqual([
-      { name: 'deploy', content: 'deploy\n' },
-      { name: 'review', content: 'project review\n' },
+      { name: 'deploy', content: 'deploy\n', path: path.join(home, '.agents/skills/deploy/SKILL.md') },
+      {
+        name: 'review',
+        content: 'project review\n',
+        path: path.join(root, '.agents/skills/review/SKILL.md'),
+      },
     ])
   })
 

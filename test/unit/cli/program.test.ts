@@ -87,6 +87,10 @@ describe('help', () => {
       'sessions delete',
       'usage',
       'trace',
+      'explain',
+      'grants',
+      'grants list',
+      'grants revoke',
       'memory',
       'memory list',
       'memory set',
@@ -505,6 +509,14 @@ describe('config', () => {
     io.stdout = ''
     expect(await cli('config', 'show', '--json')).toBe(0)
     expect(JSON.parse(io.stdout)).toMatchObject({ version: 1, source: 'merged' })
+  })
+
+  test('show tells, besides, what is read in another way than it is written', async () => {
+    configHome({
+      global: '[routing.default]\nmodel = "ollama/small"\n[privacy]\nrestricted_paths = ["~/x"]\n',
+    })
+    expect(await cli('config', 'show')).toBe(0)
+    expect(io.stderr).toMatch(/^note: .*config\.toml:4: privacy\.restricted_paths\[0\]: /)
   })
 
   test('init writes a file that show accepts, and replaces one only with --force', async () => {

@@ -310,6 +310,16 @@ describe('approval', () => {
     },
   )
 
+  test('a disclosure to a local model is told as one, and so is what allows it', async () => {
+    io = scriptedIo({ isTty: false })
+    const detail = { provider: 'ollama', model: 'm', paths: [], local: true }
+    answer(awaitingApproval('a1', 'remote_disclosure', detail))
+    then(failedTurn('no_route'))
+    await run()
+    expect(io.stderr).toContain('would be sent to ollama/m, which is local:')
+    expect(io.stderr).toContain('set mode = "allow" under [privacy.local] in /')
+  })
+
   test('auto_apply spares the question for file changes and for nothing else', async () => {
     io = scriptedIo({ isTty: false })
     answer(awaitingTool(edit, { ...shell, call_id: 'c2' }))

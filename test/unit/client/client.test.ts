@@ -79,6 +79,15 @@ describe('sessions', () => {
     expect(await one.sessions.delete(SESSION)).toEqual(ok({ deleted: true }))
   })
 
+  test('[U23] what is allowed for the rest of a run is listed with it and taken back by its id', async () => {
+    const grant = { id: SESSION, kind: 'remote_disclosure', provider: 'anthropic', model: 'm', paths: ['a'] }
+    const body = { status: 'idle', data: { trace_id: 'trace:1' }, grants: [grant] }
+    router.script('GET', `/api/v1/sessions/${SESSION}/run`, json(body))
+    router.script('DELETE', `/api/v1/sessions/${SESSION}/grants/a%2Fb`, json({ revoked: true }))
+    expect(await client().currentRun(SESSION)).toEqual(ok(body))
+    expect(await client().revokeGrant(SESSION, 'a/b')).toEqual(ok({ revoked: true }))
+  })
+
   test('a session id is one path segment whatever it holds', async () => {
     router.script('GET', '/api/v1/sessions/..%2F..%2Fauth%2Fme', refusal(400, 'invalid_session_id'))
     expect(await client().sessions.get('../../auth/me')).toMatchObject({

@@ -301,18 +301,51 @@ describe('[EC 10.4] the report', () => {
     })
     const verdicts = [
       { candidate: candidate('a.ts'), included: true, reason: '' },
-      { candidate: candidate('b.ts'), included: false, reason: '' },
+      { candidate: candidate('b.ts'), included: false, reason: 'too long' },
       message('m1', true),
       message('m2', false),
     ]
     expect(contextOutcome(verdicts, 0)).toEqual({
       included: ['a.ts', '1 earlier message'],
       excluded: ['b.ts', '1 earlier message'],
+      exclusions: [
+        { item: 'b.ts', reason: 'too long' },
+        { item: '1 earlier message', reason: 'too long ago, or too long for the window' },
+      ],
     })
     expect(contextOutcome([], 0)).toEqual({ included: [], excluded: [] })
   })
 
   test('[D28] messages beyond the newest thousand count as left out', () => {
-    expect(contextOutcome([], 41)).toEqual({ included: [], excluded: ['41 earlier messages'] })
+    expect(contextOutcome([], 41)).toMatchObject({ included: [], excluded: ['41 earlier messages'] })
+  })
+
+  test('[U37] messages that are withheld from a remote model are told apart from those that did not fit', () => {
+    const message = (key: string, fields: Partial<Candidate>) =>
+      candidate(key, { kind: 'message' as const, label: 'assistant message', ...fields })
+    const reason = '`.env` matches `.env` of restricted_paths'
+    const candidates = [
+      message('m1', { constrained: true, constraint: reason }),
+      message('m2', { constrained: true, constraint: reason }),
+      message('m3', { tokens: 900 }),
+      message('m4', { tokens: 5 }),
+    ]
+    const select = (local: boolean) =>
+      contextOutcome(selectContext(candidates, { budgetTokens: 100, local, images: false }), 7)
+    expect(select(false)).toEqual({
+      included: ['1 earlier message'],
+      excluded: ['2 earlier messages (only local models may see them)', '8 earlier messages'],
+      exclusions: [
+        {
+          item: '2 earlier messages (only local models may see them)',
+          reason: `only local models may see it: ${reason}`,
+        },
+        { item: '8 earlier messages', reason: 'too long ago, or too long for the window' },
+      ],
+    })
+    expect(select(true)).toMatchObject({
+      included: ['3 earlier messages'],
+      excluded: ['8 earlier messages'],
+    })
   })
 })

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { makeCandidate } from '../../../src/core/context.ts'
 import { estimateCost, gateFor } from '../../../src/core/gates.ts'
 import { planTurn, prepareCall } from '../../../src/core/resolve.ts'
 import type { RunState } from '../../../src/core/run/state.ts'
+import { estimateTokens } from '../../../src/core/tokens.ts'
 import type { ModelDescriptor } from '../../../src/protocol/execution/models.ts'
 import {
   LOCAL,
@@ -27,6 +29,8 @@ function gate(parts: RequestParts, model: ModelDescriptor, state: RunState = sta
   return gateFor(plan, model, prepareCall(plan, model), state)
 }
 
+const NOTHING_GIVEN = { disclosed: [], costAccepted: false }
+
 const asks = (parts: RequestParts = {}): RequestParts => ({ privacy: { remote: { mode: 'ask' } }, ...parts })
 
 describe('[EC 13] disclosure to a remote model', () => {
@@ -41,6 +45,57 @@ describe('[EC 13] disclosure to a remote model', () => {
     ['a local model', asks(), makeModel(LOCAL), false],
   ])('%s: asked %s', (_, parts, model, asked) => {
     expect(gate(parts, model) !== null).toBe(asked)
+  })
+
+  test.each([
+    ['says `ask`', 'ask', true],
+    ['says `allow`', 'allow', false],
+    ['says nothing', undefined, false],
+  ] as const)('a local model is asked about only where the policy %s', (_, mode, asked) => {
+    const local = mode === undefined ? undefined : { mode }
+    const gated = gate(
+      { privacy: { remote: { mode: 'allow' }, local }, attachments: files },
+      makeModel(LOCAL),
+    )
+    expect(gated).toEqual(
+      asked
+        ? {
+            kind: 'remote_disclosure',
+            disclosure: { provider: 'ollama', model: 'local-model', paths: ['a.ts', 'b.ts'], local: true },
+          }
+        : null,
+    )
+    expect(gate({ privacy: { remote: { mode: 'allow' }, local } }, remote)).toBe(null)
+  })
+
+  test('all files are named whose content a piece shows, each once; a piece that tells of none has its own path', () => {
+    const plan = must(planTurn(makeView(makeRequest(asks()))))
+    const call = prepareCall(plan, remote)
+    const shown = (fields: { path?: string; shows?: string[] }, included = true) => ({
+      candidate: makeCandidate({
+        key: JSON.stringify(fields),
+        kind: 'file',
+        label: 'x',
+        content: '',
+        required: false,
+        constrained: false,
+        score: 1,
+        ...fields,
+      }),
+      included,
+      reason: '',
+    })
+    const verdicts = [
+      shown({ shows: ['b.ts', 'a.ts'] }),
+      shown({ path: 'c.ts' }),
+      shown({ path: 'a.ts', shows: ['a.ts', 'd.ts'] }),
+      shown({ path: 'never.ts', shows: [] }),
+      shown({ shows: ['left-out.ts'] }, false),
+      shown({}),
+    ]
+    expect(gateFor(plan, remote, { ...call, verdicts }, NOTHING_GIVEN)).toMatchObject({
+      disclosure: { paths: ['b.ts', 'a.ts', 'c.ts', 'd.ts'] },
+    })
   })
 
   test('it says to which model which files go; a bare prompt is disclosed, too', () => {
@@ -60,26 +115,42 @@ describe('[EC 13] disclosure to a remote model', () => {
   })
 
   test.each([
-    [
-      'the same model and paths',
-      { provider: 'anthropic', model: 'remote-model', paths: ['a.ts', 'b.ts'] },
-      false,
-    ],
-    [
-      'more paths than now',
-      { provider: 'anthropic', model: 'remote-model', paths: ['a.ts', 'b.ts', 'c'] },
-      false,
-    ],
-    ['a path is new', { provider: 'anthropic', model: 'remote-model', paths: ['a.ts'] }, true],
-    [
-      'another model of the provider',
-      { provider: 'anthropic', model: 'other', paths: ['a.ts', 'b.ts'] },
-      true,
-    ],
-    ['another provider', { provider: 'openai', model: 'remote-model', paths: ['a.ts', 'b.ts'] }, true],
-  ])('what was approved earlier in the run: %s, asked again: %s', (_, disclosure, asked) => {
-    const state = stateOf({ disclosed: [disclosure] })
-    expect(gate(asks({ attachments: files }), remote, state) !== null).toBe(asked)
+    ['the same model and paths', {}, false],
+    ['more paths than now', { paths: ['a.ts', 'b.ts', 'c'] }, false],
+    ['a path is new', { paths: ['a.ts'] }, true],
+    ['another model of the provider', { model: 'other' }, false],
+    ['another provider', { provider: 'openai' }, true],
+    ['a local model of the provider', { local: true as const }, true],
+    ['by an older release, without an id', { id: undefined }, true],
+  ])('[U23] what was approved earlier in the run: %s, asked again: %s', (_, fields, asked) => {
+    const { id, ...given } = {
+      id: 'g',
+      provider: 'anthropic',
+      model: 'remote-model',
+      paths: ['a.ts', 'b.ts'],
+      ...fields,
+    }
+    const state = stateOf({ disclosed: [id === undefined ? given : { ...given, id }] })
+    // All that is shown now is listed, also what was before: it is one decision.
+    expect(gate(asks({ attachments: files }), remote, state)).toEqual(
+      asked
+        ? {
+            kind: 'remote_disclosure',
+            disclosure: { provider: 'anthropic', model: 'remote-model', paths: ['a.ts', 'b.ts'] },
+          }
+        : null,
+    )
+  })
+
+  test('two approvals do not add up across providers', () => {
+    const given = (id: string, provider: string, path: string) => ({
+      id,
+      provider,
+      model: 'm',
+      paths: [path],
+    })
+    const state = stateOf({ disclosed: [given('1', 'anthropic', 'a.ts'), given('2', 'openai', 'b.ts')] })
+    expect(gate(asks({ attachments: files }), remote, state)).not.toBe(null)
   })
 })
 
@@ -146,7 +217,9 @@ describe('[EC 13] the cost limit of a rule', () => {
 
   test('disclosure is asked before cost', () => {
     expect(gate({ ...limited('1'), ...asks() }, priced)?.kind).toBe('remote_disclosure')
-    const state = stateOf({ disclosed: [{ provider: 'anthropic', model: 'remote-model', paths: [] }] })
+    const state = stateOf({
+      disclosed: [{ id: 'g', provider: 'anthropic', model: 'remote-model', paths: [] }],
+    })
     expect(gate({ ...limited('1'), ...asks() }, priced, state)?.kind).toBe('cost_limit')
   })
 })
@@ -166,9 +239,10 @@ describe('[EC 20.3] the estimate of a call', () => {
       output_cost_per_million_tokens: '1000000',
       max_output_tokens: null,
     })
+    const tokens = estimateTokens('x'.repeat(400)) + estimateTokens('a "quoted"\n prompt')
     expect(estimateCost(model, prepareCall(must(planTurn(view)), model))).toEqual({
-      min: `${100 + 5}`,
-      max: `${100 + 5 + 4096}`,
+      min: `${tokens}`,
+      max: `${tokens + 4096}`,
     })
   })
 

@@ -23,7 +23,7 @@ function judge(
   }).attachments
   return mediate(
     calls,
-    must(turnTools({ attachments, permissions, planning, noNetwork: false })),
+    must(turnTools({ attachments, permissions, planning, noNetwork: false, isPrivateSkill: () => false })),
     permissions,
   )
 }

@@ -28,7 +28,15 @@ import { Machine, memoryCall } from '../../support/core/run-machine.ts'
 
 const REMEMBERING = { tools: true, memory: true }
 const offered = (permissions: PermissionMap) =>
-  must(turnTools({ attachments: makeRequest().attachments, permissions, planning: false, noNetwork: false }))
+  must(
+    turnTools({
+      attachments: makeRequest().attachments,
+      permissions,
+      planning: false,
+      noNetwork: false,
+      isPrivateSkill: () => false,
+    }),
+  )
 
 /** What becomes of calls of the tool in one answer. */
 function remember(
@@ -61,7 +69,9 @@ describe('[EC 16] the tool', () => {
     ['memory alone', { memory: true }, false],
     ['neither', {}, false],
   ])('is offered to a model that can do %s: %j -> %s', (_, capabilities, there) => {
-    expect(toolsFor(offered({}), capabilities).some(({ name }) => name === 'memory')).toBe(there)
+    expect(toolsFor(offered({}), { local: true, capabilities }).some(({ name }) => name === 'memory')).toBe(
+      there,
+    )
   })
 
   test('[EC 8.5] no model is passed over because it cannot remember, or cannot call this tool alone', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { mentionedPaths } from '../../../src/core/mentions.ts'
 import { planTurn } from '../../../src/core/resolve.ts'
-import { callPaths, mentionedPaths, parsePathArguments } from '../../../src/core/transcript.ts'
+import { callPaths, parsePathArguments } from '../../../src/core/transcript.ts'
 import {
   EARLIER_RUN,
   makeCall,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { makePrivacyGuard } from '../../../src/core/privacy.ts'
+import { makePrivacyGuard, sayConstraint } from '../../../src/core/privacy.ts'
 import { makePrivacy, makeRule } from '../../support/core/builders.ts'
 
 const guard = (restricted: string[], root = '/code') =>
@@ -15,7 +15,7 @@ describe('[EC 9] an item is constrained by its path', () => {
       ],
       '/code',
     )
-    const constrained = ['a/x', 'b/x', 'c/x', 'd/x', 'e/x'].filter((path) => all.isConstrained(path))
+    const constrained = ['a/x', 'b/x', 'c/x', 'd/x', 'e/x'].filter((path) => all.constraintOf(path) !== null)
     expect(constrained).toEqual(['a/x', 'b/x', 'c/x'])
   })
 
@@ -43,7 +43,7 @@ describe('[EC 9] an item is constrained by its path', () => {
     ['C:/code/secrets/**', 'c:\\code\\secrets\\key', true],
     ['c:/code/secrets/**', 'C:\\code\\secrets\\key', true],
   ])('[EC 8.2] %j constrains %j: %s', (pattern, path, expected) => {
-    expect(guard([pattern]).isConstrained(path)).toBe(expected)
+    expect(guard([pattern]).constraintOf(path) !== null).toBe(expected)
   })
 
   test('[EC 8.2] an invalid pattern in any of the lists constrains every path', () => {
@@ -54,14 +54,110 @@ describe('[EC 9] an item is constrained by its path', () => {
       guard(['*'.repeat(300)]),
     ]
     for (const one of closed) {
-      expect(one.isConstrained('any/thing')).toBe(true)
+      expect(one.constraintOf('any/thing')?.how).toBe('invalid pattern')
       expect(one.constrainsSome).toBe(true)
     }
   })
 
   test('without patterns nothing is constrained', () => {
-    expect(guard([]).isConstrained('.env')).toBe(false)
+    expect(guard([]).constraintOf('.env')).toBeNull()
     expect(guard([]).constrainsSome).toBe(false)
     expect(guard(['x']).constrainsSome).toBe(true)
   })
+})
+
+describe('[EC 8.2] a privacy pattern is only ever read more tightly', () => {
+  test.each([
+    // root, pattern, path, how it is covered
+    ['/code', '**/.env', 'app/.env', 'path'],
+    ['/code', '.env', 'app/.env', 'base name'],
+    ['/code', 'secrets', 'secrets/key', 'folder'],
+    ['/code', 'secrets', 'a/secrets/deep/key', 'folder'],
+    ['/code', 'secrets/', 'a/secrets/key', 'folder'],
+    ['/code', 'a/b', 'a/b/c/d', 'folder'],
+    ['/code', '**/.ssh', '/home/u/.ssh/id', 'folder'],
+    ['/code', 'a/b', 'x/a/b/c', null],
+    ['/code', 'secrets', 'secrets.md', null],
+    ['/code', '/secrets/**', 'secrets/key', 'spelling'],
+    ['/code', '/secrets/**', '/secrets/key', 'path'],
+    ['/code', '/secrets/**', 'a/secrets/key', null],
+    ['/code', 'secrets//**', 'secrets/key', 'spelling'],
+    ['/code', 'x/../secrets/**', 'secrets/key', 'spelling'],
+    ['/a/app', '../app/k', 'k', 'spelling'],
+    ['/code', 'secrets\\key', 'secrets/key', 'spelling'],
+    ['C:\\code', 'secrets\\deep\\**', 'secrets\\deep\\key', 'spelling'],
+    ['/home/u/code', '~/.aws/**', '/home/u/.aws/credentials', 'path'],
+    ['/home/u/code', '~/.aws/**', '/home/other/.aws/credentials', 'path'],
+    ['/home/u/code', '~/.aws/**', '/root/.aws/credentials', 'path'],
+    ['/home/u/code', '~/.aws/**', '~/.aws/credentials', 'path'],
+    ['/home/u/code', '/home/u/.aws/**', '~/.aws/credentials', 'spelling'],
+    ['/home/u/code', '/home/u/.aws/**', '~u/.aws/credentials', 'spelling'],
+    ['/home/u/code', '/home/u/.aws/**', '$HOME/.aws/credentials', 'spelling'],
+    ['/srv/code', '/home/u/.aws/**', '~/.aws/credentials', 'spelling'],
+    ['/home/u/code', '/home/other/.aws/**', '~/.aws/credentials', null],
+    ['/Users/u/code', 'secrets/**', 'Secrets/KEY', 'letter case'],
+    ['/Users/u/code', 'secrets/**', '/USERS/U/CODE/SECRETS/KEY', 'letter case'],
+    ['/Volumes/d/code', '[S]ecrets/**', 'seCRets/key', 'letter case'],
+    ['/mnt/c/code', '.ENV', '.env', 'letter case'],
+    ['\\\\server\\share\\code', 'secrets/**', 'SECRETS\\key', 'letter case'],
+    ['/home/u/code', 'secrets/**', 'Secrets/key', null],
+    ['/home/u/code', '/mnt/c/k/**', '/mnt/c/K/x', 'letter case'],
+    ['C:\\code', 'secrets/**', 'secrets./key', 'spelling'],
+    ['C:\\code', '.env', '.env::$DATA', 'spelling'],
+    ['C:\\code', '.env', '.env . ', 'spelling'],
+    ['C:\\code', '.env', '.env:stream', 'spelling'],
+    ['C:\\code', 'secrets/**', '/c/code/secrets/key', 'spelling'],
+    ['C:\\code', 'secrets/**', '/mnt/c/code/secrets/key', 'spelling'],
+    ['C:\\code', 'secrets/**', '\\code\\secrets\\key', 'spelling'],
+    ['C:\\code', 'secrets/**', '\\\\?\\C:\\code\\secrets\\key', 'spelling'],
+    ['C:\\code', 'secrets/**', 'C:secrets\\key', 'spelling'],
+    ['/mnt/c/code', 'secrets/**', 'C:\\code\\secrets\\key', 'spelling'],
+    ['/code', 'secrets/**', 'file:///code/secrets/%6bey', 'spelling'],
+    ['/code', 'secrets/**', '/proc/self/cwd/secrets/key', 'spelling'],
+    ['/code', 'secrets/**', '$PWD/secrets/key', 'spelling'],
+    ['/private/var/code', 'secrets/**', '/var/code/secrets/key', 'spelling'],
+    ['/code', '.env', '.e\u200bnv', 'spelling'],
+    ['', 'secrets/**', '/anywhere/secrets/key', 'spelling'],
+  ])('in %j, %j covers %j: %s', (root, pattern, path, how) => {
+    expect(guard([pattern], root).constraintOf(path)?.how ?? null).toBe(how)
+  })
+
+  test('[D17] a pathological pattern is matched against a long path and its folders in linear time', () => {
+    const folders = 'a/'.repeat(2000)
+    expect(guard(['**/a/**/a/**/a/**/a/**/a/**/b']).constraintOf(`${folders}x`)).toBeNull()
+    expect(guard(['**/a/**/a/**/a/**/b']).constraintOf(`${folders}b/x`)?.how).toBe('folder')
+  })
+
+  test('a folder whose contents are constrained counts with them, and is what reports show', () => {
+    expect(guard(['secrets/**']).constraintOf('secrets')).toBeNull()
+    expect(guard(['secrets/**']).constraintOfFolder('./secrets/')).toEqual({
+      path: 'secrets',
+      pattern: 'secrets/**',
+      list: 'restricted_paths',
+      how: 'path',
+    })
+    expect(guard(['secrets/**']).constraintOfFolder('src')).toBeNull()
+  })
+})
+
+test('[EC 9] a constraint says path, pattern, list, and how they meet', () => {
+  const all = makePrivacyGuard(
+    makePrivacy({ restricted_paths: ['**/.env', '*.pem'], remote: { blocked_paths: ['docs'] } }),
+    [makeRule({ name: 'mine', paths: ['/x/**'], local_only: true })],
+    '/code',
+  )
+  const said = ['app/.env', 'a/b.pem', 'docs/a', 'x/a'].map((path) => {
+    const constraint = all.constraintOf(path)
+    return constraint === null ? null : sayConstraint(constraint)
+  })
+  expect(said).toEqual([
+    '`app/.env` matches `**/.env` of restricted_paths',
+    '`a/b.pem` matches `*.pem` of restricted_paths',
+    '`docs/a` matches `docs` of remote.blocked_paths (by its folder)',
+    '`x/a` matches `/x/**` of rule `mine` (in another spelling)',
+  ])
+  const broken = guard(['[']).constraintOf('a')
+  expect(broken && sayConstraint(broken)).toBe(
+    '`[` of restricted_paths is no valid pattern, so every path counts',
+  )
 })

@@ -82,7 +82,7 @@ describe('[EC 9] what binds a turn to local models', () => {
   })
 
   test('that the user declined, or that a call of this run touched a constrained path', () => {
-    expect(because({}, { remoteDeclined: true })).toBe('remote_denied')
+    expect(because({}, { remoteDeclined: true })).toBe('remote_declined')
     const said = [userSays('go'), reads('secrets/a'), reads('b'), reads('c')]
     expect(because({}, { said })).toBe('required_content')
     expect(
@@ -155,10 +155,10 @@ describe('[EC 8.5] what has to fit', () => {
     const base = plan({ text: 'x'.repeat(400) }).demands.requiredTokens
     const more = (parts: RequestParts, fields: Parameters<typeof makeView>[1] = {}) =>
       plan({ text: 'x'.repeat(400), ...parts }, fields).demands.requiredTokens - base
-    expect(more({ text: 'x'.repeat(800) })).toBe(100)
-    expect(more({ attachments: { files: [makeFile('a', 'y'.repeat(400), true)] } })).toBe(100)
+    expect(more({ text: 'x'.repeat(800) })).toBe(400)
+    expect(more({ attachments: { files: [makeFile('a', 'y'.repeat(400), true)] } })).toBe(400)
     expect(more({ attachments: { files: [makeFile('a', 'y'.repeat(400))] } })).toBe(0)
-    expect(more({ attachments: { instructions: [{ source: 'A', content: 'y'.repeat(400) }] } })).toBe(100)
+    expect(more({ attachments: { instructions: [{ source: 'A', content: 'y'.repeat(400) }] } })).toBe(400)
     expect(more({ permissions: { shell: 'deny' } })).toBeLessThan(0)
     const prompt = userSays('x'.repeat(400))
     const big = modelSays('', { calls: [makeCall({ name: 'cat' }, 'z'.repeat(4000))] })
@@ -181,7 +181,11 @@ describe('[EC 8.5] what has to fit', () => {
       attachments: { files: [makeFile('a', 'y'.repeat(400), true), makeFile('b', 'z'.repeat(40_000))] },
     })
     const { outcome, request } = prepareCall(turn, makeModel(LOCAL, { max_context_tokens: 4000 }))
-    expect(outcome).toEqual({ included: ['a'], excluded: ['b'] })
+    expect(outcome).toEqual({
+      included: ['a'],
+      excluded: ['b'],
+      exclusions: [{ item: 'b', reason: 'does not fit the window' }],
+    })
     expect(JSON.stringify(request.messages)).not.toContain('zzz')
   })
 })

@@ -7,6 +7,7 @@ const demands = (fields: Partial<Demands> = {}): Demands => ({
   references: [REMOTE, LOCAL],
   overrideUsed: false,
   localBecause: null,
+  localDenied: false,
   capabilities: {},
   derived: {},
   mayCallTools: false,

@@ -20,6 +20,7 @@ const input = ({
   permissions,
   planning,
   noNetwork,
+  isPrivateSkill: () => false,
 })
 
 const tools = (given: Given = {}) => must(turnTools(input(given)))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { callPaths, mentionedPaths } from '../../../src/core/transcript.ts'
+import { callPaths } from '../../../src/core/transcript.ts'
 
 describe('[D11] the paths that a tool call names', () => {
   test.each([
@@ -16,19 +16,5 @@ describe('[D11] the paths that a tool call names', () => {
     [{}, []],
   ])('%j', (args, expected) => {
     expect(callPaths({ arguments: args })).toEqual(expected)
-  })
-})
-
-describe('[U37] what a call mentions, for privacy', () => {
-  test.each([
-    [{ path: 'a.ts' }, ['a.ts']],
-    [
-      { command: 'cat "secrets/key" >out.txt; head -n1 <.env' },
-      ['cat', 'secrets/key', 'out.txt', 'head', '-n1', '.env'],
-    ],
-    [{ edits: [{ path: 'secrets/a' }, { deep: { file: 'b' } }] }, ['secrets/a', 'b']],
-    [{ query: 'secrets/key' }, []],
-  ])('%j', (args, expected) => {
-    expect(mentionedPaths({ arguments: args })).toEqual(expected)
   })
 })

@@ -21,6 +21,7 @@ describe('the routes of the execution contract', () => {
       'delete /api/v1/auth/me',
       'delete /api/v1/memory/{memory_id}',
       'delete /api/v1/sessions/{session_id}',
+      'delete /api/v1/sessions/{session_id}/grants/{grant_id}',
       'get /api/v1/auth/keys',
       'get /api/v1/auth/me',
       'get /api/v1/export',

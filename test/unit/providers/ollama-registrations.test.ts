@@ -265,6 +265,7 @@ describe('whom it serves', () => {
     references: ['ollama/both:1b'],
     overrideUsed: false,
     localBecause: null,
+    localDenied: false,
     capabilities: {},
     derived: {},
     mayCallTools: false,

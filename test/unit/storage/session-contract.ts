@@ -1,9 +1,11 @@
 import { MEMORY_RULES } from './contract/memory-rules.ts'
 import { MESSAGE_RULES } from './contract/message-rules.ts'
 import { MIGRATION_RULES } from './contract/migration-rules.ts'
+import { POLICY_RULES } from './contract/policy-rules.ts'
 import { RING_RULES } from './contract/ring-rules.ts'
 import { ROW_RULES } from './contract/row-rules.ts'
 import type { StorageRule } from './contract/rules.ts'
+import { SETTLED_RULES } from './contract/settled-rules.ts'
 import { SIZE_RULES } from './contract/size-rules.ts'
 import { STEP_RULES } from './contract/step-rules.ts'
 import { TEXT_RULES } from './contract/text-rules.ts'
@@ -18,6 +20,8 @@ export const STORAGE_RULES: readonly StorageRule[] = [
   ...ROW_RULES,
   ...RING_RULES,
   ...STEP_RULES,
+  ...SETTLED_RULES,
   ...MEMORY_RULES,
+  ...POLICY_RULES,
   ...MIGRATION_RULES,
 ]

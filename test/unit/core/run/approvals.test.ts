@@ -1,12 +1,26 @@
 import { describe, expect, test } from 'vitest'
+import { grantsOf } from '../../../../src/core/run/grants.ts'
 import type { Disclosure } from '../../../../src/core/run/state.ts'
-import { decision, effectsOf, inject, Machine } from '../../../support/core/run-machine.ts'
+import {
+  BREAK,
+  clientCall,
+  decision,
+  effectsOf,
+  executeRequested,
+  inject,
+  Machine,
+  revocation,
+} from '../../../support/core/run-machine.ts'
 import { DISCLOSURE, machineIn } from '../../../support/core/run-phases.ts'
 
 const IDLE = { reply: { by: 'outcome', outcome: { status: 'idle' } } }
 
 const decide = (machine: Machine, decided: 'approved' | 'rejected', reason?: string) =>
   machine.continue(decision(machine.approvalId, decided, reason === undefined ? {} : { reason }))
+
+const never = (): never => {
+  throw new Error('there is no run')
+}
 
 const envelope = (machine: Machine) => machine.store.turns.get(machine.state?.checkpointTurnId ?? '')?.outcome
 
@@ -44,7 +58,7 @@ describe('[EC 13] a gate stands before the model', () => {
       expect(decide(machine, 'approved', 'go')).toMatchObject({ effects: [{ e: 'serve_turn' }] })
       expect(machine.state?.turn).toBe(1)
       expect(machine.store.approvals).toMatchObject([
-        { targetType: 'gate', targetId: id, decision: 'approved', reason: 'go' },
+        { id, targetType: 'gate', targetId: id, decision: 'approved', outcome: 'approved', reason: 'go' },
       ])
       expect(machine.events.at(-1)).toEqual({
         type: 'approval_resolved',
@@ -74,16 +88,29 @@ describe('[EC 13] what has been disclosed in a run', () => {
     decide(machine, 'approved')
   }
 
-  test('is kept for each model, its paths added up, and no other model gains by it', () => {
+  test('[U23] is one grant per provider and locality: its paths add up, and its id stays', () => {
     const machine = new Machine()
     machine.execute('prompt')
     approve(machine, { provider: 'openai', model: 'a', paths: ['x', 'y'] })
-    approve(machine, { provider: 'openai', model: 'b', paths: ['x'] })
-    approve(machine, { provider: 'openai', model: 'a', paths: ['y', 'z'] })
+    const [{ id } = { id: '' }] = grantsOf(machine.state ?? never())
+    approve(machine, { provider: 'openai', model: 'b', paths: ['y', 'z'] })
+    approve(machine, { provider: 'anthropic', model: 'c', paths: ['w'] })
+    approve(machine, { provider: 'openai', model: 'd', paths: ['v'], local: true })
     expect(machine.state?.disclosed).toEqual([
-      { provider: 'openai', model: 'b', paths: ['x'] },
-      { provider: 'openai', model: 'a', paths: ['x', 'y', 'z'] },
+      { id, provider: 'openai', model: 'a', paths: ['x', 'y', 'z'] },
+      { id: expect.any(String), provider: 'anthropic', model: 'c', paths: ['w'] },
+      { id: expect.any(String), provider: 'openai', model: 'd', paths: ['v'], local: true },
     ])
+    expect(new Set(machine.state?.disclosed.map((one) => one.id)).size).toBe(3)
+  })
+
+  test('what an older release approved, without an id, is no grant; the next approval takes its place', () => {
+    const machine = machineIn('AwaitingApproval: disclosure')
+    if (machine.state === null) return never()
+    machine.state = { ...machine.state, disclosed: [{ provider: 'openai', model: 'm', paths: ['old'] }] }
+    expect(grantsOf(machine.state)).toEqual([])
+    decide(machine, 'approved')
+    expect(machine.state.disclosed).toEqual([{ ...DISCLOSURE, id: expect.any(String) }])
   })
 
   test('is forgotten with the run', () => {
@@ -93,6 +120,131 @@ describe('[EC 13] what has been disclosed in a run', () => {
     machine.execute('next')
     expect(machine.state).toMatchObject({ disclosed: [], remoteDeclined: false, costAccepted: false })
   })
+})
+
+describe('[U23] a grant', () => {
+  const REFUSED = {
+    refused: { code: 'invalid_request', status: 404, details: { grant_id: expect.any(String) } },
+  }
+
+  /** A run that is being served and was allowed something. */
+  function granted(): { machine: Machine; id: string } {
+    const machine = machineIn('AwaitingApproval: disclosure')
+    decide(machine, 'approved')
+    const [grant] = grantsOf(machine.state ?? never())
+    return { machine, id: grant?.id ?? '' }
+  }
+
+  test('is listed while its run lives, paused or served', () => {
+    const { machine, id } = granted()
+    const listed = [{ id, kind: 'remote_disclosure', ...DISCLOSURE }]
+    expect(grantsOf(machine.state ?? never())).toEqual(listed)
+    machine.round({ calls: [clientCall('shell')] })
+    expect(grantsOf(machine.state ?? never())).toEqual(listed)
+    machine.continue(inject('and more'))
+    expect(grantsOf(machine.state ?? never())).toEqual(listed)
+    machine.crash()
+    expect(grantsOf(machine.state ?? never())).toEqual(listed)
+  })
+
+  test.each<[string, (machine: Machine) => void]>([
+    ['is answered', (machine) => machine.round({ text: 'done' })],
+    [
+      'fails',
+      (machine) => {
+        machine.resolve()
+        machine.fail()
+      },
+    ],
+    ['is stopped', (machine) => machine.continue(BREAK)],
+    [
+      'gives way to another',
+      (machine) => {
+        machine.crash()
+        machine.execute('next')
+      },
+    ],
+  ])('ends with its run, when that %s', (_, end) => {
+    const { machine, id } = granted()
+    end(machine)
+    expect(grantsOf(machine.state ?? never())).toEqual([])
+    expect(machine.send(revocation(id))).toMatchObject(REFUSED)
+  })
+
+  test('can be taken back, once, while a turn is served: the turn goes on', () => {
+    const { machine, id } = granted()
+    const active = machine.state?.active
+    expect(machine.accept(revocation(id))).toMatchObject({ writes: [], events: [], effects: [] })
+    expect(machine.state).toMatchObject({ active, disclosed: [] })
+    expect(machine.send(revocation(id))).toMatchObject(REFUSED)
+  })
+
+  test('that was taken back does not come back with the approval that is sent again after a crash', () => {
+    const machine = machineIn('AwaitingApproval: disclosure')
+    const { approvalId } = machine
+    decide(machine, 'approved')
+    machine.accept(revocation(machine.state?.disclosed[0]?.id ?? ''))
+    machine.crash()
+    machine.continue(decision(approvalId, 'approved'))
+    expect(machine.state?.active).not.toBe(null)
+    expect(machine.state?.disclosed).toEqual([])
+  })
+
+  test('of nobody is refused, as in a session that never had a run', () => {
+    expect(granted().machine.send(revocation('nobody'))).toMatchObject(REFUSED)
+    expect(new Machine().send(revocation('nobody'))).toMatchObject(REFUSED)
+  })
+})
+
+describe('[U37] what is said where no remote model was to hear it', () => {
+  const marked = (machine: Machine) => machine.store.messages.map(({ localOnly }) => localOnly === true)
+
+  test('is marked, as the request says: of an execute, and of an inject', () => {
+    const machine = new Machine()
+    machine.send(executeRequested('quiet', null, 'd', { localOnly: true }))
+    machine.round({ calls: [clientCall('shell')] })
+    machine.continue(inject('quiet, too'), { localOnly: true })
+    machine.continue(inject('aloud'))
+    expect(marked(machine)).toEqual([true, false, true, false])
+  })
+
+  test('is all that was and will be said in a run whose disclosure the user declined, and nothing of the next', () => {
+    const machine = machineIn('AwaitingApproval: disclosure')
+    decide(machine, 'rejected')
+    machine.round({ calls: [clientCall('shell')] })
+    machine.continue(inject('more'))
+    // What the model said is marked by what its prompt held.
+    expect(marked(machine)).toEqual([true, false, true])
+    machine.continue(BREAK)
+    machine.continue(inject('another run'))
+    expect(marked(machine)).toEqual([true, false, true, false])
+  })
+
+  test('a declined disclosure to a local model marks nothing, and keeps the run from local models', () => {
+    const machine = new Machine()
+    machine.execute('prompt')
+    machine.resolve({ kind: 'remote_disclosure', disclosure: { ...DISCLOSURE, local: true } })
+    expect(envelope(machine)).toMatchObject({ data: { approval: { detail: { local: true } } } })
+    decide(machine, 'rejected')
+    expect(machine.state).toMatchObject({ localDeclined: true, remoteDeclined: false })
+    machine.continue(inject('more'))
+    expect(machine.state).toMatchObject({ localDeclined: true })
+    expect(marked(machine)).toEqual([false, false])
+    machine.continue(BREAK)
+    machine.continue(inject('another run'))
+    expect(machine.state).not.toHaveProperty('localDeclined')
+  })
+})
+
+test('the policy of a run is known by its digest, also in the run that injected words begin', () => {
+  const machine = new Machine()
+  machine.send(executeRequested('prompt', null, 'd', { policyDigest: 'sha256:1' }))
+  machine.round({ text: 'done' })
+  machine.continue(inject('more'))
+  expect(machine.state?.policyDigest).toBe('sha256:1')
+  machine.continue(BREAK)
+  machine.send(executeRequested('prompt', null, 'e', { policyDigest: null }))
+  expect(machine.state).not.toHaveProperty('policyDigest')
 })
 
 describe('[EC 14] plan mode', () => {
@@ -147,10 +299,11 @@ describe('[EC 14] plan mode', () => {
   test('approved: planning ends, and the next turn runs at once', () => {
     const machine = machineIn('AwaitingApproval: plan')
     const [planId = ''] = machine.store.plans.keys()
+    const id = machine.approvalId
     expect(decide(machine, 'approved')).toMatchObject({ effects: [{ e: 'serve_turn' }] })
     expect(machine.state).toMatchObject({ planning: false, planApproved: true, turn: 2 })
     expect(machine.store.plans.get(planId)?.status).toBe('approved')
-    expect(machine.store.approvals).toMatchObject([{ targetType: 'plan', targetId: planId }])
+    expect(machine.store.approvals).toMatchObject([{ id, targetType: 'plan', targetId: planId }])
   })
 
   test('rejected: idle', () => {

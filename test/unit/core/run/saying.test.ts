@@ -47,6 +47,28 @@ test('[U37] so does what was said before it was cut or failed', () => {
   expect(boundTo(served().fail('provider_error', partial).writes)).toEqual([true])
 })
 
+test('[U37] the paths that the prompt held stay with what was said, whole or cut', () => {
+  const seen = { under: 'a policy', files: ['secrets/key', 'a.ts'] }
+  const record = { ...makeRecord('answered'), seen }
+  const seenBy = (writes: readonly Write[]) =>
+    writes.flatMap((write) => (write.w === 'assistant_message' ? [write.seen] : []))
+  const machine = served()
+  const { writes } = machine.accept({
+    type: 'model_responded',
+    ending: null,
+    lease: machine.lease,
+    text: 'It says 42.',
+    report: makeReport(),
+    calls: [],
+    call: record,
+    usage: {},
+    toEncrypt: null,
+  })
+  expect(seenBy(writes)).toEqual([seen])
+  const cut = served().continue({ type: 'break' }, { partial: { ...makePartial('It'), call: record } })
+  expect(seenBy('writes' in cut ? cut.writes : [])).toEqual([seen])
+})
+
 test('[EC 19] the trace tells of each thing that a model said, also of what was cut or is a plan', () => {
   const messagesIn = (writes: readonly Write[]) =>
     writes.flatMap((write) =>

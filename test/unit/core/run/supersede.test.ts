@@ -147,6 +147,34 @@ describe('[EC 15][U22] in a pause', () => {
     },
   )
 
+  test.each<Situation>(['AwaitingApproval: disclosure', 'AwaitingApproval: cost', 'AwaitingApproval: plan'])(
+    '%s: what became of it is kept under its id, and a stop is told from new input',
+    (situation) => {
+      const endings: [(machine: Machine) => unknown, string][] = [
+        [(machine) => machine.continue(BREAK), 'cancelled'],
+        [(machine) => machine.continue(inject('no')), 'superseded'],
+        [(machine) => machine.execute('other'), 'superseded'],
+      ]
+      for (const [end, outcome] of endings) {
+        const machine = machineIn(situation)
+        const id = machine.approvalId
+        const [planId = id] = machine.store.plans.keys()
+        end(machine)
+        const targetType = situation === 'AwaitingApproval: plan' ? 'plan' : 'gate'
+        expect(machine.store.approvals).toEqual([
+          { w: 'approval', id, targetType, targetId: planId, decision: 'rejected', outcome },
+        ])
+      }
+    },
+  )
+
+  test('a stop that comes after the decision leaves it as it was', () => {
+    const machine = machineIn('AwaitingApproval: plan')
+    machine.continue(decision(machine.approvalId, 'approved'))
+    machine.continue(BREAK)
+    expect(machine.store.approvals).toMatchObject([{ outcome: 'approved' }])
+  })
+
   test.each(SITUATIONS)('%s, then break: idle, and one end of the run', (situation) => {
     const machine = machineIn(situation)
     expect(machine.continue(BREAK)).toMatchObject(IDLE)

@@ -1,6 +1,11 @@
 import { expect } from 'vitest'
 import { MAX_TOOL_RESULT_BYTES } from '../../../../src/storage/limits.ts'
-import { insertMessage, loadMessages, settleCall } from '../../../../src/storage/session/messages.ts'
+import {
+  insertMessage,
+  keepRunLocal,
+  loadMessages,
+  settleCall,
+} from '../../../../src/storage/session/messages.ts'
 import { assistantMessage, call, userMessage } from './builders.ts'
 import { NOW, ruleInto, type StorageRule } from './rules.ts'
 
@@ -115,4 +120,29 @@ rule('[D27] a tool result of 8 MiB and long arguments are kept whole', (sql) => 
   const kept = loadMessages(sql, 1, 1)[0]?.calls[0]
   expect(kept?.result === content).toBe(true)
   expect(kept?.arguments).toEqual(args)
+})
+
+rule('[U37] what an answer’s prompt held is kept with it, however much it was', (sql) => {
+  const few = { under: 'k', files: ['a.ts', 'privé/b.ts'], messages: '1-57,60' }
+  const many = { under: 'k', files: Array.from({ length: 500 }, (_, n) => `${'deep/'.repeat(200)}${n}.ts`) }
+  insertMessage(sql, 1, { ...assistantMessage('m1', 'one'), seen: few }, NOW, 1)
+  insertMessage(sql, 2, { ...assistantMessage('m2', 'two'), seen: many }, NOW, 1)
+  insertMessage(sql, 3, assistantMessage('m3', 'three'), NOW, 1)
+  expect(loadMessages(sql, 1, 3).map(({ seen }) => seen)).toEqual([few, many, undefined])
+})
+
+rule('[U37] a run is kept for local models as a whole, and no other run is', (sql) => {
+  insertMessage(sql, 1, userMessage('m1', 'before', 'earlier'), NOW, 1)
+  insertMessage(sql, 2, userMessage('m2', 'go'), NOW, 1)
+  insertMessage(sql, 3, { ...assistantMessage('m3', 'one'), localOnly: true }, NOW, 1)
+  insertMessage(sql, 4, assistantMessage('m4', 'two'), NOW, 1)
+  insertMessage(sql, 5, { ...userMessage('m5', 'among us', 'later'), localOnly: true }, NOW, 1)
+  expect(keepRunLocal(sql, 'run', 9)).toEqual([2, 4])
+  expect(loadMessages(sql, 1, 9).map(({ localOnly, rev }) => [localOnly, rev])).toEqual([
+    [undefined, 1],
+    [true, 9],
+    [true, 1],
+    [true, 9],
+    [true, 1],
+  ])
 })

@@ -1,8 +1,12 @@
 import { expect } from 'vitest'
-import { migrateSession } from '../../../../src/storage/session/migrations.ts'
+import { eachApproval } from '../../../../src/storage/session/export-rows.ts'
+import { loadMessages } from '../../../../src/storage/session/messages.ts'
+import { migrateSession, SESSION_MIGRATIONS } from '../../../../src/storage/session/migrations.ts'
 import { loadSession, saveSession } from '../../../../src/storage/session/session-row.ts'
-import { makeSession } from './builders.ts'
-import { count, type StorageRule } from './rules.ts'
+import type { Sql } from '../../../../src/storage/session/sql.ts'
+import { loadTurns } from '../../../../src/storage/session/turns.ts'
+import { makeSession, makeTurn } from './builders.ts'
+import { count, NOW, type StorageRule } from './rules.ts'
 
 const OLD = ['CREATE TABLE a (x INTEGER)']
 const NEW = ['ALTER TABLE a ADD COLUMN y TEXT', "UPDATE a SET y = 'from ' || x"]
@@ -33,6 +37,32 @@ export const MIGRATION_RULES: StorageRule[] = [
       expect(sql.rows('SELECT version FROM schema_migrations')).toEqual([{ version: 1 }, { version: 2 }])
     },
   },
+  ...SESSION_MIGRATIONS.slice(0, -1).map((_, index) => ({
+    name: `[D32] what schema ${index + 1} of a session kept is read by this release`,
+    check: (sql: Sql) => {
+      migrateSession(sql, SESSION_MIGRATIONS.slice(0, index + 1))
+      saveSession(sql, makeSession())
+      sql.rows(
+        `INSERT INTO messages (seq, id, run_id, role, content, interrupted, local_only, created_at, rev)
+         VALUES (1, 'm1', 'run', 'assistant', 'kept', 0, 1, ${NOW}, 1)`,
+      )
+      sql.rows(
+        `INSERT INTO turns (seq, turn_id, run_id, turn, status, trace, calls, started_at, rev)
+         VALUES (1, 't1', 'run', 1, 'running', '[]', '[]', ${NOW}, 1)`,
+      )
+      sql.rows(
+        `INSERT INTO approvals (id, target_type, target_id, decision, created_at)
+         VALUES ('a1', 'gate', 'g1', 'approved', ${NOW})`,
+      )
+      migrateSession(sql)
+      expect(loadSession(sql)).toEqual(makeSession())
+      expect(loadMessages(sql, 1, 9)).toEqual([
+        expect.objectContaining({ id: 'm1', text: 'kept', localOnly: true, calls: [] }),
+      ])
+      expect(loadTurns(sql, 1, 9)).toEqual([makeTurn(1)])
+      expect([...eachApproval(sql)].map(({ id, decision }) => [id, decision])).toEqual([['a1', 'approved']])
+    },
+  })),
   {
     name: '[D32] a migration that fails leaves the database at its old version',
     check: (sql) => {

@@ -114,7 +114,15 @@ rule('[EC 13] approvals and plans are kept with their outcome', (sql) => {
     sql,
     made,
     [
-      { w: 'approval', id: 'a1', targetType: 'plan', targetId: 'p1', decision: 'approved', reason: 'good' },
+      {
+        w: 'approval',
+        id: 'a1',
+        targetType: 'plan',
+        targetId: 'p1',
+        decision: 'approved',
+        outcome: 'approved',
+        reason: 'good',
+      },
       { w: 'plan_status', id: 'p1', status: 'approved' },
     ],
     makeState(),
@@ -131,6 +139,7 @@ rule('[EC 13] approvals and plans are kept with their outcome', (sql) => {
       decision: 'approved',
       reason: 'good',
       created_at: NOW + 1,
+      outcome: 'approved',
     },
   ])
 })

@@ -1,0 +1,106 @@
+/** The rules of what a user decides in a run: it is settled once, and what it allows ends with the run. */
+
+import { isDeepStrictEqual } from 'node:util'
+import { grantsOf } from '../../../src/core/run/grants.ts'
+import type { RunInputEvent } from '../../../src/core/run/inputs.ts'
+import type { Disclosure, RunState } from '../../../src/core/run/state.ts'
+import type { SettledOutcome } from '../../../src/core/run/writes.ts'
+import type { Machine } from './run-machine.ts'
+
+export function must(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new Error(`broken: ${message}`)
+}
+
+const reach = ({ provider, local }: Disclosure): string => `${provider} ${local ? 'local' : 'remote'}`
+
+/** What an input makes of the approval that waited before it; null where it goes on waiting. */
+function outcomeOf(input: RunInputEvent): SettledOutcome | null {
+  if (input.type === 'execute_requested') return 'superseded'
+  if (input.type !== 'continuation_received') return null
+  const { message } = input
+  if (message.type === 'break') return 'cancelled'
+  if (message.type === 'inject') return 'superseded'
+  return message.type === 'approval_decisions' ? (message.data.decisions[0]?.decision ?? null) : null
+}
+
+export class GrantRules {
+  readonly #machine: Machine
+  /** What the user has allowed for the rest of the run, by whom it reaches. */
+  readonly #given = new Map<string, { id: string | null; paths: Set<string> }>()
+  /** What became of each gate and plan that waits no more. */
+  readonly #settled: [id: string, outcome: SettledOutcome][] = []
+
+  constructor(machine: Machine) {
+    this.#machine = machine
+  }
+
+  /** All that would be shown has been allowed, in this run and not taken back since. */
+  allows(shown: Disclosure): boolean {
+    const grant = this.#given.get(reach(shown))
+    return grant !== undefined && shown.paths.every((path) => grant.paths.has(path))
+  }
+
+  holds(grantId: string): boolean {
+    return [...this.#given.values()].some(({ id }) => id === grantId)
+  }
+
+  /** An input was accepted. */
+  follow(input: RunInputEvent, before: RunState | null): void {
+    if (before?.runId !== this.#machine.state?.runId) this.#given.clear()
+    if (input.type === 'grant_revoked') {
+      for (const [key, { id }] of this.#given) if (id === input.grantId) this.#given.delete(key)
+    }
+    const phase = before?.phase
+    const outcome = outcomeOf(input)
+    if (phase?.k !== 'AwaitingApproval' || phase.decided !== null || outcome === null) return
+    this.#settled.push([phase.approvalId, outcome])
+    const { disclosure } = phase
+    if (disclosure === undefined) return
+    if (outcome === 'approved') {
+      const known = this.#given.get(reach(disclosure))
+      const paths = new Set([...(known?.paths ?? []), ...disclosure.paths])
+      this.#given.set(reach(disclosure), { id: known?.id ?? null, paths })
+    }
+    if (outcome === 'rejected' && !disclosure.local) {
+      const said = this.#machine.store.messages.filter(({ runId }) => runId === before?.runId)
+      must(
+        said.every(({ localOnly }) => localOnly),
+        'what was said before the user declined may leave',
+      )
+    }
+  }
+
+  check(over: boolean): void {
+    this.#checkGrants(over)
+    this.#checkApprovals()
+  }
+
+  /** Grants are listed as they were given, keep their id, and end with their run (U23). */
+  #checkGrants(over: boolean): void {
+    const { state } = this.#machine
+    const listed = state === null ? [] : grantsOf(state)
+    if (over) {
+      must(listed.length === 0, 'a grant outlives its run')
+      return
+    }
+    must(listed.length === this.#given.size, `grants: listed ${listed.length}, given ${this.#given.size}`)
+    for (const { id, paths } of listed) {
+      const given = [...this.#given.values()].find(
+        (one) => one.id === id || (one.id === null && isDeepStrictEqual([...one.paths], paths)),
+      )
+      must(given && isDeepStrictEqual([...given.paths], paths), `grant ${id} lists what was not allowed`)
+      given.id = id
+    }
+  }
+
+  /** Each approval is settled once, as it was ended, and never changes after (U21, U22). */
+  #checkApprovals(): void {
+    const rows = this.#machine.store.approvals
+      .filter(({ targetType }) => targetType !== 'tool_call')
+      .map(({ id, outcome }) => [id, outcome])
+    must(
+      rows.length === this.#settled.length && isDeepStrictEqual(rows.slice(-3), this.#settled.slice(-3)),
+      `approvals: stored ${JSON.stringify(rows)}, expected ${JSON.stringify(this.#settled)}`,
+    )
+  }
+}
