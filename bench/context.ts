@@ -105,9 +105,22 @@ function planned(view: TurnView): TurnPlan {
   return plan.value
 }
 
+/** The same messages as other objects: what is remembered of one that has been looked at does not count. */
+const copyOf = (view: TurnView): TurnView => ({
+  ...view,
+  transcript: view.transcript.map((message) => ({
+    ...message,
+    calls: message.calls.map((call) => ({ ...call })),
+  })),
+})
+
 /** What is measured of a view: each gives a function to time. */
 const MEASURED: readonly { what: string; of(view: TurnView): () => unknown }[] = [
-  { what: 'a turn is planned (classify, route, gather)', of: (view) => () => planned(view) },
+  {
+    what: 'a turn is planned for the first time (classify, route, gather)',
+    of: (view) => () => planned(copyOf(view)),
+  },
+  { what: 'the next turn is planned over the same messages', of: (view) => () => planned(view) },
   {
     what: 'context is selected',
     of: (view) => {

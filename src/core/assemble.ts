@@ -13,7 +13,7 @@ export const BASE_INSTRUCTION = [
 ].join(' ')
 
 /** Added while a plan is being made (EC 14). */
-const PLANNING_INSTRUCTION =
+export const PLANNING_INSTRUCTION =
   'You are planning. Change no files. Read what you need, then answer with the plan and nothing else.'
 
 /** Stands before what is remembered (EC 16). */

@@ -5,7 +5,7 @@ import type { Effort } from '../protocol/execution/policy.ts'
 import type { ClassificationInputs, LocalReason } from '../protocol/execution/trace.ts'
 import type { Classification, ContextOutcome } from '../protocol/execution/turn.ts'
 import { ok, type Result } from '../protocol/result.ts'
-import { assemble, BASE_INSTRUCTION } from './assemble.ts'
+import { assemble, BASE_INSTRUCTION, PLANNING_INSTRUCTION } from './assemble.ts'
 import { gatherCandidates, runUnits, skillConstraint } from './candidates.ts'
 import { classificationInputs, classifyFrom } from './classify.ts'
 import { type Candidate, contextOutcome, selectContext, type Verdict } from './context.ts'
@@ -14,8 +14,8 @@ import { readImage } from './image.ts'
 import { recall } from './memory.ts'
 import { normalisePath } from './paths.ts'
 import { narrowPermissions, type PermissionMap } from './permissions.ts'
-import { makePrivacyGuard, type PrivacyGuard, sayConstraint } from './privacy.ts'
-import { callsConstraint, seenIn } from './private-history.ts'
+import { makePrivacyGuard, type PrivacyGuard, sayConstraint } from './privacy/guard.ts'
+import { callsConstraint, seenIn } from './privacy/history.ts'
 import type { ModelRequest } from './prompt.ts'
 import { planRoute, type RoutePlan } from './route.ts'
 import { type Demands, type LocalCause, promptBudget } from './select.ts'
@@ -249,7 +249,7 @@ export const remembersPrivately = (turn: TurnPlan, call: PreparedCall): boolean 
 /** What every prompt of the turn holds whatever is dropped: instruction, tools, the user's words of this run. */
 function fixedTokens(view: TurnView, tools: readonly TurnTool[]): number {
   return (
-    estimateTokens(BASE_INSTRUCTION) +
+    estimateTokens(view.planning ? `${BASE_INSTRUCTION}${PLANNING_INSTRUCTION}` : BASE_INSTRUCTION) +
     tools.reduce((sum, { name, description, parameters }) => {
       return sum + estimateTokens(name + description + JSON.stringify(parameters))
     }, 0) +

@@ -1,4 +1,4 @@
-import { makePrivacyGuard } from '../core/privacy.ts'
+import { makePrivacyGuard } from '../core/privacy/guard.ts'
 import { PrivacyPolicy } from '../protocol/execution/policy.ts'
 
 /**

@@ -68,8 +68,13 @@ class InvalidGlob extends Error {}
 
 /** A text in the form in which two that differ in letter case only are equal; one character may become two. */
 export const foldCase = (text: string): string =>
-  // One by one: what a letter becomes must not depend on its neighbours.
-  Array.from(text, (char) => char.toUpperCase().toLowerCase()).join('')
+  PLAIN.test(text)
+    ? text.toLowerCase()
+    : // One by one: what a letter becomes must not depend on its neighbours.
+      Array.from(text, (char) => char.toUpperCase().toLowerCase()).join('')
+
+/** ASCII alone, as most paths are: there every letter has one other form. */
+const PLAIN = /^[ -~]*$/
 
 function folded(part: Part): Part[] {
   if (part.k === 'char') return Array.from(foldCase(part.char), (char) => ({ k: 'char', char }))

@@ -1,8 +1,8 @@
-import { boundaryBreach } from '../core/boundary.ts'
 import { priceCall } from '../core/cost.ts'
 import { gateFor } from '../core/gates.ts'
 import { type ModelCall, mediate } from '../core/mediate.ts'
 import type { MemoryFact } from '../core/memory.ts'
+import { boundaryBreach } from '../core/privacy/boundary.ts'
 import {
   chosenBy,
   type DecisionScene,

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
-import { isKeptLocal } from '../core/kept-local.ts'
 import { refuseFact } from '../core/memory.ts'
+import { isKeptLocal } from '../core/privacy/kept-local.ts'
 import { grantsOf } from '../core/run/grants.ts'
 import { sessionUsage } from '../core/usage.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'

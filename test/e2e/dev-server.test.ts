@@ -163,6 +163,12 @@ describe('the exchanges of the execution protocol', () => {
         context: {
           included: ['src/auth/middleware.rs', 'AGENTS.md', 'current git diff'],
           excluded: ['.env'],
+          exclusions: [
+            {
+              item: '.env',
+              reason: 'only local models may see it: `.env` matches `.env` of restricted_paths',
+            },
+          ],
         },
         usage: {
           input_tokens: 1200,
@@ -250,7 +256,7 @@ describe('the exchanges of the execution protocol', () => {
           detail: {
             provider: 'openai-compat:cloud',
             model: 'claude-sonnet',
-            paths: ['src/auth/middleware.rs'],
+            paths: ['src/auth/middleware.rs', 'AGENTS.md'],
           },
         },
         trace_id: aTraceId,

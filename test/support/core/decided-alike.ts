@@ -1,8 +1,8 @@
 /** Has the router decide on the same turn several times, and asks whether each decision is the same to the byte. */
 
 import fc from 'fast-check'
-import { boundaryBreach } from '../../../src/core/boundary.ts'
 import { estimateCost } from '../../../src/core/gates.ts'
+import { boundaryBreach } from '../../../src/core/privacy/boundary.ts'
 import type { PromptMessage } from '../../../src/core/prompt.ts'
 import { decisionTraces, reportOf } from '../../../src/core/report.ts'
 import { planTurn, prepareCall, seenBy } from '../../../src/core/resolve.ts'

@@ -1,6 +1,6 @@
 /** A session in memory around the real machine and the real serving of turns: what its object does, without a platform. */
 
-import { isKeptLocal } from '../../../src/core/kept-local.ts'
+import { isKeptLocal } from '../../../src/core/privacy/kept-local.ts'
 import type { ModelRequest } from '../../../src/core/prompt.ts'
 import type { RunInputEvent } from '../../../src/core/run/inputs.ts'
 import type { Write } from '../../../src/core/run/writes.ts'

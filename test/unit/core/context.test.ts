@@ -8,7 +8,7 @@ import {
   recency,
   selectContext,
 } from '../../../src/core/context.ts'
-import { makePrivacyGuard } from '../../../src/core/privacy.ts'
+import { makePrivacyGuard } from '../../../src/core/privacy/guard.ts'
 import { estimateTokens } from '../../../src/core/tokens.ts'
 import type { TurnView } from '../../../src/core/turn-view.ts'
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { mentionedPaths } from '../../../src/core/mentions.ts'
+import { mentionedPaths } from '../../../src/core/privacy/mentions.ts'
 import { planTurn } from '../../../src/core/resolve.ts'
 import { callPaths, parsePathArguments } from '../../../src/core/transcript.ts'
 import {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
 import { CONTEXT_KINDS, NEVER_PRESENT_KIND } from '../../../src/core/context-kinds.ts'
 import { MAX_WARNINGS, policyWarnings } from '../../../src/core/policy-check.ts'
-import { makePrivacyGuard } from '../../../src/core/privacy.ts'
+import { makePrivacyGuard } from '../../../src/core/privacy/guard.ts'
 import { planTurn } from '../../../src/core/resolve.ts'
 import type { ExecutePolicy } from '../../../src/protocol/execution/policy.ts'
 import {

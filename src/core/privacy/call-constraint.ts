@@ -1,7 +1,7 @@
+import type { TranscriptCall } from '../transcript.ts'
 import { attributedPaths, type Needles } from './attributed.ts'
+import type { Constraint } from './guard.ts'
 import { mentionsOf, patchesOf } from './mentions.ts'
-import type { Constraint } from './privacy.ts'
-import type { TranscriptCall } from './transcript.ts'
 
 /** What a guard knows of single paths. */
 export type PathTest = {

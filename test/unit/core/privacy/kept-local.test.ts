@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { isKeptLocal } from '../../../src/core/kept-local.ts'
-import { LOCAL, makeRequest, type RequestParts } from '../../support/core/builders.ts'
+import { isKeptLocal } from '../../../../src/core/privacy/kept-local.ts'
+import { LOCAL, makeRequest, type RequestParts } from '../../../support/core/builders.ts'
 
 test.each<[string, RequestParts, boolean]>([
   ['nothing', {}, false],

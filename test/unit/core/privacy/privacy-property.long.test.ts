@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { checkTurns } from '../../support/core/privacy-rules.ts'
-import { checkSessions } from '../../support/core/private-sessions.ts'
+import { checkTurns } from '../../../support/core/privacy-rules.ts'
+import { checkSessions } from '../../../support/core/private-sessions.ts'
 
 const seldom = (counts: Record<string, number>, least: number) =>
   Object.entries(counts).filter(([, times]) => times < least)

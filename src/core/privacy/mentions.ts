@@ -3,15 +3,15 @@
  * be one. What a command reads without naming it cannot be known.
  */
 
-import { commandWords } from './command-words.ts'
-import { spell } from './paths.ts'
+import { spell } from '../paths.ts'
 import {
   COMMAND_ARGUMENT,
   MAX_PATH_CHARS,
   PATH_ARGUMENT,
   snakeCase,
   type TranscriptCall,
-} from './transcript.ts'
+} from '../transcript.ts'
+import { commandWords } from './command-words.ts'
 
 /** What a call names. Both may hold wildcards, which stand for themselves as well. */
 export type Mentions = {

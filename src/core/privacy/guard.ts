@@ -1,12 +1,12 @@
-import type { PrivacyPolicy, RoutingRule } from '../protocol/execution/policy.ts'
-import { compileGlob, foldCase, type Glob } from '../protocol/glob.ts'
-import { agreement } from '../protocol/glob-overlap.ts'
+import type { PrivacyPolicy, RoutingRule } from '../../protocol/execution/policy.ts'
+import { compileGlob, foldCase, type Glob } from '../../protocol/glob.ts'
+import { agreement } from '../../protocol/glob-overlap.ts'
+import { hashOf } from '../hash.ts'
+import { normalisePath } from '../paths.ts'
+import type { TranscriptCall } from '../transcript.ts'
 import { makeCallTest, spellsPartOf } from './call-constraint.ts'
-import { hashOf } from './hash.ts'
-import { normalisePath } from './paths.ts'
-import { type PrivacyPattern, readPattern } from './privacy-patterns.ts'
+import { type PrivacyPattern, readPattern } from './patterns.ts'
 import { makeNamer } from './spellings.ts'
-import type { TranscriptCall } from './transcript.ts'
 
 /** Which pattern of which list makes a path one that only local models may see. */
 export type Constraint = {

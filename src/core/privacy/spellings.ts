@@ -3,8 +3,8 @@
  * which other names the same file could be found, since a reading too many only keeps something at home.
  */
 
-import { foldCase } from '../protocol/glob.ts'
-import { isAbsolute, type Spelling, spell } from './paths.ts'
+import { foldCase } from '../../protocol/glob.ts'
+import { isAbsolute, type Spelling, spell } from '../paths.ts'
 
 /** A path under one of its names; `home` begins with `~` and is null where the path does not lie in anyone's home. */
 export type NamedPath = Spelling & {

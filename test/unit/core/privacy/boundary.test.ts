@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { boundaryBreach } from '../../../src/core/boundary.ts'
-import { type PreparedCall, planTurn, prepareCall } from '../../../src/core/resolve.ts'
+import { boundaryBreach } from '../../../../src/core/privacy/boundary.ts'
+import { type PreparedCall, planTurn, prepareCall } from '../../../../src/core/resolve.ts'
 import {
   EARLIER_RUN,
   LOCAL,
@@ -14,7 +14,7 @@ import {
   REMOTE,
   type RequestParts,
   userSays,
-} from '../../support/core/builders.ts'
+} from '../../../support/core/builders.ts'
 
 const SECRET = 'the quick brown fox keeps the key under the mat'
 

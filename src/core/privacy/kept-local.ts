@@ -1,4 +1,4 @@
-import type { RunInput } from './turn-view.ts'
+import type { RunInput } from '../turn-view.ts'
 
 /**
  * What is said in a run that was started like this was not meant for any remote model: it stays with local ones in later

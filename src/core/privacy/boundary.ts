@@ -1,9 +1,9 @@
-import { FRAME_TEXTS } from './assemble.ts'
-import { runUnits } from './candidates.ts'
-import { contextBlock } from './context.ts'
-import { messageConstraints } from './private-history.ts'
-import type { PreparedCall, TurnPlan } from './resolve.ts'
-import type { TranscriptMessage } from './transcript.ts'
+import { FRAME_TEXTS } from '../assemble.ts'
+import { runUnits } from '../candidates.ts'
+import { contextBlock } from '../context.ts'
+import type { PreparedCall, TurnPlan } from '../resolve.ts'
+import type { TranscriptMessage } from '../transcript.ts'
+import { messageConstraints } from './history.ts'
 
 /** A shorter line may stand anywhere by chance. In characters. */
 const MIN_TELLING_CHARS = 24

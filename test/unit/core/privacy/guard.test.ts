@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { makePrivacyGuard, sayConstraint } from '../../../src/core/privacy.ts'
-import { makePrivacy, makeRule } from '../../support/core/builders.ts'
+import { makePrivacyGuard, sayConstraint } from '../../../../src/core/privacy/guard.ts'
+import { makePrivacy, makeRule } from '../../../support/core/builders.ts'
 
 const guard = (restricted: string[], root = '/code') =>
   makePrivacyGuard(makePrivacy({ restricted_paths: restricted }), [], root)

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { makePrivacyGuard } from '../../../src/core/privacy.ts'
-import { messageConstraints, seenIn } from '../../../src/core/private-history.ts'
-import { formatRanges, parseRanges } from '../../../src/core/seq-ranges.ts'
-import { ANY_FILE, type Seen, type TranscriptMessage } from '../../../src/core/transcript.ts'
+import { makePrivacyGuard } from '../../../../src/core/privacy/guard.ts'
+import { messageConstraints, seenIn } from '../../../../src/core/privacy/history.ts'
+import { formatRanges, parseRanges } from '../../../../src/core/privacy/seq-ranges.ts'
+import { ANY_FILE, type Seen, type TranscriptMessage } from '../../../../src/core/transcript.ts'
 import {
   EARLIER_RUN,
   makeCall,
@@ -13,7 +13,7 @@ import {
   modelSays,
   RUN,
   userSays,
-} from '../../support/core/builders.ts'
+} from '../../../support/core/builders.ts'
 
 type Said = Omit<TranscriptMessage, 'seq'>
 type ViewFields = Parameters<typeof makeView>[1]

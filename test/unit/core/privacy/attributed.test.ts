@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { makePrivacyGuard } from '../../../src/core/privacy.ts'
-import { makeCall, makePrivacy } from '../../support/core/builders.ts'
+import { makePrivacyGuard } from '../../../../src/core/privacy/guard.ts'
+import { makeCall, makePrivacy } from '../../../support/core/builders.ts'
 
 const guard = makePrivacyGuard(
   makePrivacy({ restricted_paths: ['**/.env', '**/.env.*', '*.pem', 'geheim-ü/**'] }),

@@ -3,9 +3,9 @@
  * adds to what stays with local models.
  */
 
-import { compileGlob, foldCase, type Glob } from '../protocol/glob.ts'
-import type { Alternatives } from '../protocol/glob-overlap.ts'
-import { isAbsolute, withDrive } from './paths.ts'
+import { compileGlob, foldCase, type Glob } from '../../protocol/glob.ts'
+import type { Alternatives } from '../../protocol/glob-overlap.ts'
+import { isAbsolute, withDrive } from '../paths.ts'
 import { canonical, homeOf, type NamedPath } from './spellings.ts'
 
 export type Match = 'path' | 'base name' | 'folder' | 'letter case' | 'spelling'

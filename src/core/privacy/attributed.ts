@@ -4,8 +4,8 @@
  * nothing. A line that can be read in several ways gives every reading.
  */
 
-import { shownPaths } from './diff-paths.ts'
-import { PATH_ARGUMENT, snakeCase } from './transcript.ts'
+import { shownPaths } from '../diff-paths.ts'
+import { PATH_ARGUMENT, snakeCase } from '../transcript.ts'
 
 /** Narrows the search to lines in which one of these texts stands, in small ASCII letters; null looks at all. */
 export type Needles = readonly string[] | null

@@ -1,7 +1,7 @@
-import { type PrivacyGuard, sayConstraint } from './privacy.ts'
+import { ANY_FILE, type Seen, type TranscriptCall, type TranscriptMessage } from '../transcript.ts'
+import { pastCallsOf, type TurnView } from '../turn-view.ts'
+import { type PrivacyGuard, sayConstraint } from './guard.ts'
 import { formatRanges, parseRanges } from './seq-ranges.ts'
-import { ANY_FILE, type Seen, type TranscriptCall, type TranscriptMessage } from './transcript.ts'
-import { pastCallsOf, type TurnView } from './turn-view.ts'
 
 /** More files than this are not told one by one: any file may then be among them. */
 const MAX_SEEN_FILES = 500

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { DEFAULT_RESTRICTED_PATHS } from '../../../src/cli/policy.ts'
-import { mentionedPaths } from '../../../src/core/mentions.ts'
-import { makePrivacyGuard } from '../../../src/core/privacy.ts'
-import { makeCall, makePrivacy } from '../../support/core/builders.ts'
+import { DEFAULT_RESTRICTED_PATHS } from '../../../../src/cli/policy.ts'
+import { makePrivacyGuard } from '../../../../src/core/privacy/guard.ts'
+import { mentionedPaths } from '../../../../src/core/privacy/mentions.ts'
+import { makeCall, makePrivacy } from '../../../support/core/builders.ts'
 
 const guardOf = (patterns: readonly string[], root = '/home/u/code') =>
   makePrivacyGuard(makePrivacy({ restricted_paths: [...patterns] }), [], root)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { makePrivacyGuard } from '../../../src/core/privacy.ts'
-import { isPrivate, planTurn, prepareCall } from '../../../src/core/resolve.ts'
+import { makePrivacyGuard } from '../../../../src/core/privacy/guard.ts'
+import { isPrivate, planTurn, prepareCall } from '../../../../src/core/resolve.ts'
 import {
   LOCAL,
   makeCall,
@@ -9,9 +9,9 @@ import {
   makeRequest,
   makeView,
   must,
-} from '../../support/core/builders.ts'
-import { checkTurns } from '../../support/core/privacy-rules.ts'
-import { checkSessions } from '../../support/core/private-sessions.ts'
+} from '../../../support/core/builders.ts'
+import { checkTurns } from '../../../support/core/privacy-rules.ts'
+import { checkSessions } from '../../../support/core/private-sessions.ts'
 
 const seldom = (counts: Record<string, number>, least: number) =>
   Object.entries(counts).filter(([, times]) => times < least)
