@@ -18,6 +18,7 @@ export const estimateTokens = (text: string): number => estimateTokensOf([text])
 
 /** The same of a text in parts, which may be long: they are not put together for it. */
 export function estimateTokensOf(parts: readonly string[]): number {
+  const { pairs, pages } = priceTables()
   let eighths = 0
   let codePoints = 0
   let before = 0
@@ -29,14 +30,14 @@ export function estimateTokensOf(parts: readonly string[]): number {
       const unit = part.charCodeAt(i)
       if (unit < BEYOND) {
         const pair = (Math.min(before, BEYOND) << 7) | unit
-        const price = PRICES[pair] ?? 0
+        const price = pairs[pair] ?? 0
         // Not a branch, which a processor would guess wrong at the end of each word.
         length = (length & -(price >> GOES_ON_BIT)) + 1
         eighths += price & PRICE
         if (pair === TWO_BLANKS) eighths += length === 2 ? SECOND_BLANK : 0
         else if (length >= LONG_WORD) eighths += longWordPrice(length, price & PRICE)
       } else if (isSecondHalf(unit) && isFirstHalf(before)) codePoints--
-      else eighths += unit === before && isBoxLine(unit) ? 2 : (PAGE_PRICES[unit >> 4] ?? 0)
+      else eighths += unit === before && isBoxLine(unit) ? 2 : (pages[unit >> 4] ?? 0)
       before = unit
     }
   }
@@ -46,7 +47,7 @@ export function estimateTokensOf(parts: readonly string[]): number {
 /** The first code that is not ASCII; as the character before, it stands for all of those. */
 const BEYOND = 128
 
-/** An entry of `PRICES`: eighths of a token, and a bit that says whether the word, or the run of blanks, goes on. */
+/** An entry of `pairs`: eighths of a token, and a bit that says whether the word, or the run of blanks, goes on. */
 const PRICE = 31
 const GOES_ON_BIT = 5
 const GOES_ON = 1 << GOES_ON_BIT
@@ -151,10 +152,18 @@ function wordPrice(before: Kind): number {
   }
 }
 
-/** What each ASCII character costs, by the one before it. Made by loops over little, since it is made at each start. */
-const PRICES = makePrices()
+type PriceTables = { pairs: Uint8Array; pages: Uint8Array }
 
-function makePrices(): Uint8Array {
+let tables: PriceTables | null = null
+
+/** Made when the first text is estimated: a start has no use for them. */
+function priceTables(): PriceTables {
+  tables ??= { pairs: makePairPrices(), pages: makePagePrices() }
+  return tables
+}
+
+/** What each ASCII character costs, by the one before it. */
+function makePairPrices(): Uint8Array {
   const prices = new Uint8Array((BEYOND + 1) << 7)
   const kinds = Array.from({ length: BEYOND + 1 }, (_, code) => kindOf(code))
   for (const [before, kindBefore] of kinds.entries()) {
@@ -221,8 +230,13 @@ const BEYOND_ASCII: readonly (readonly [end: number, eighths: number])[] = [
   [0x10000, 24],
 ]
 
-const PAGE_PRICES = new Uint8Array(0x10000 >> 4)
-BEYOND_ASCII.reduce((start, [end, eighths]) => {
-  PAGE_PRICES.fill(eighths, start >> 4, end >> 4)
-  return end
-}, 0)
+/** What each other code unit costs, by its sixteen. */
+function makePagePrices(): Uint8Array {
+  const pages = new Uint8Array(0x10000 >> 4)
+  let start = 0
+  for (const [end, eighths] of BEYOND_ASCII) {
+    pages.fill(eighths, start >> 4, end >> 4)
+    start = end
+  }
+  return pages
+}

@@ -23,7 +23,7 @@ let account: RouterAccount
 
 beforeAll(async () => {
   folder = statefulFolder()
-  model = await startScriptedModel()
+  model = await startScriptedModel(['scripted', 'planner', 'coder', 'reviewer'])
   router = await RouterProcess.start({ persistTo: folder.path, vars: { OLLAMA_BASE_URL: model.url } })
   account = await makeAccount(router.url)
 })
@@ -133,22 +133,51 @@ describe('switchyard run', () => {
     expect(readFileSync(path.join(cwd, 'greeting.txt'), 'utf8')).toBe('Hello, switchyard.\n')
   })
 
-  test('[EC 19] what a run came to is explained, and decided alike again from the trace', async () => {
-    const cwd = tempFolder({ 'a.txt': 'a\n' })
+  test('[EC 19][D11] a run over three models is explained, and decided alike again from the trace', async () => {
+    const cwd = tempFolder({ 'parse.ts': 'let a = 1\n' })
+    model.script('<tidy>', { pieces: ['1. Rename a.'] })
     model.script(
-      '<explain>',
-      { calls: [{ name: 'read_file', arguments: { path: 'a.txt' } }] },
-      { pieces: ['It holds an a.'] },
+      'The plan is approved.',
+      { calls: [{ name: 'edit_file', arguments: { path: 'parse.ts', old: 'a', new: 'count' } }] },
+      { pieces: ['It reads well now.'] },
     )
-    const command = switchyard(['run', '--yes', 'read it <explain>'], cwd)
-    expect(await command.ended).toBe(0)
+    configHome({
+      global: `
+        [routing.default]
+        model = "ollama/scripted"
+        [[classification.rules]]
+        intent = "review"
+        priority = 1
+        requires_any_context = ["file_changed"]
+        [[classification.rules]]
+        intent = "edit"
+        priority = 2
+        requires_any_context = ["plan_approved"]
+        [[routing.rules]]
+        name = "planning"
+        intent = "plan"
+        model = "ollama/planner"
+        [[routing.rules]]
+        name = "editing"
+        intent = "edit"
+        model = "ollama/coder"
+        [[routing.rules]]
+        name = "reviewing"
+        intent = "review"
+        model = "ollama/reviewer"
+      `,
+    })
+    const start = (...args: string[]) =>
+      startCommand(args, { cwd, env: { SWITCHYARD_URL: router.url, SWITCHYARD_API_KEY: account.apiKey } })
+    const command = start('run', '--yes', '--command', 'plan', 'tidy up the parser <tidy>')
+    expect([await command.ended, command.stdout]).toEqual([0, expect.stringContaining('It reads well now.')])
     const session = /^session ([0-9a-f-]{36})/m.exec(command.stderr)?.[1] ?? ''
-    const explained = switchyard(['explain', session], cwd)
+    const explained = start('explain', session)
     expect([await explained.ended, explained.stderr]).toEqual([0, ''])
-    expect(explained.stdout).toContain('chat ollama/scripted (2 turns)\n')
-    expect(explained.stdout).toContain('  models    ollama/scripted: taken\n')
-    expect(explained.stdout).toContain('  tools     read_file: completed\n')
-    expect(explained.stdout.match(/decided again from the trace: the same/g)).toHaveLength(2)
+    expect(explained.stdout).toContain('plan ollama/planner → edit ollama/coder → review ollama/reviewer\n')
+    expect(explained.stdout).toContain('  route     rule `planning` matched on intent `plan`')
+    expect(explained.stdout).toContain('  tools     edit_file: completed\n')
+    expect(explained.stdout.match(/decided again from the trace: the same/g)).toHaveLength(3)
   })
 
   test('[EC 25.3, U26] stopped with Ctrl-C breaks the run, cuts the model and ends with 130', async () => {

@@ -12,7 +12,7 @@ export function placeOf(
   const rules = policy?.routing.rules ?? []
   const index = matched_rule == null ? -1 : rules.findIndex(({ name }) => name === matched_rule)
   const parts = [
-    ...(index < 0 ? [] : [`rule ${index + 1} of ${rules.length} in the policy`]),
+    ...(index < 0 ? [] : [`policy.routing.rules.${index}`]),
     ...(inputs === undefined ? [] : [`effort ${inputs.effort}`]),
   ]
   return parts.length === 0 ? [] : [parts.join(', ')]

@@ -20,16 +20,19 @@ export type ScriptedModel = ScriptedOllama & {
 }
 
 /** A scripted Ollama that many tests share, each with words of its own. */
-export async function startScriptedModel(): Promise<ScriptedModel> {
+export async function startScriptedModel(models = ['scripted']): Promise<ScriptedModel> {
   const scripts = new Map<string, Line[]>()
-  const server = await startScriptedOllama((request) => {
-    const said = lastOf(request, 'user')
-    const word = [...scripts.keys()].find((known) => said.includes(known))
-    const lines = word === undefined ? undefined : scripts.get(word)
-    const line = lines !== undefined && lines.length > 1 ? lines.shift() : lines?.[0]
-    if (line === undefined) return { status: 500, error: `nothing is scripted for ${JSON.stringify(said)}` }
-    return typeof line === 'function' ? line(request) : line
-  })
+  const server = await startScriptedOllama(
+    (request) => {
+      const said = lastOf(request, 'user')
+      const word = [...scripts.keys()].find((known) => said.includes(known))
+      const lines = word === undefined ? undefined : scripts.get(word)
+      const line = lines !== undefined && lines.length > 1 ? lines.shift() : lines?.[0]
+      if (line === undefined) return { status: 500, error: `nothing is scripted for ${JSON.stringify(said)}` }
+      return typeof line === 'function' ? line(request) : line
+    },
+    { models },
+  )
   return Object.assign(server, {
     script: (word: string, ...lines: Line[]) => {
       scripts.set(word, lines)
