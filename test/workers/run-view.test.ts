@@ -93,6 +93,27 @@ describe('the current envelope', () => {
     expect(await show()).toMatchObject({ status: 'idle' })
   })
 
+  it('[U20] of many calls that wait lists each with its question, and one message answers them all', async () => {
+    const calls = Array.from({ length: 12 }, (_, n) => ({
+      name: n % 2 === 0 ? 'read_file' : 'shell',
+      arguments: n % 2 === 0 ? { path: `${n}` } : { command: `run ${n}` },
+    }))
+    models.script({ calls })
+    const policy = { tools: { permissions: { read_file: 'allow', shell: 'ask' } } } as const
+    const paused = await turnAs(await client.execute(id, makeExecute('hi', { policy })), 'awaiting_tool')
+    await evict()
+    expect(await show()).toEqual(paused)
+    const asked = paused.data.tool_requests
+    expect(asked.map(({ name, requires_approval }) => [name, requires_approval])).toEqual(
+      calls.map(({ name }) => [name, name === 'shell' ? 'ask' : 'allow']),
+    )
+    models.script({ text: ['done'] })
+    const results = asked.toReversed().map(({ call_id }) => ({ call_id, content: call_id }))
+    await turnAs(await client.proceed(id, { type: 'tool_results', data: { results } }), 'completed')
+    const told = models.chats.at(-1)?.messages.filter(({ role }) => role === 'tool')
+    expect(told?.map(({ content }) => content)).toEqual(asked.map(({ call_id }) => call_id))
+  })
+
   it('[D19] is still served after the object was evicted, buffered and as a stream', async () => {
     models.script({ calls: [{ name: 'read_file', arguments: { path: 'a' } }] }, { text: ['Hello ', 'there'] })
     const paused = await turnAs(await client.execute(id, makeExecute('hi')), 'awaiting_tool')
