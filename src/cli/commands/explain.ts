@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { policyWarnings } from '../../core/policy-check.ts'
 import type { TraceEvent } from '../../protocol/execution/trace.ts'
-import { type CommandDeps, CommandStop, openClient, requireId } from '../command-context.ts'
+import { type CommandDeps, CommandStop, must, openClient, requireId } from '../command-context.ts'
 import { EXIT } from '../exit-code.ts'
+import { standingText } from '../explain/standing.ts'
 import {
   type Decision,
   decisionsOf,
@@ -61,13 +62,15 @@ export function addExplainCommand(
         if (options.json) io.out(`${JSON.stringify(asJson(turn, decisions))}\n`)
         else io.out(`${index > 0 ? '\n' : ''}${turnText(turn, decisions, runs, paint)}`)
       }
-      if (!options.json)
+      if (!options.json) {
+        if (options.turn === undefined) io.out(standingText(must(await client.currentRun(session)), paint))
         io.out(
           warningsText(
             [...used.values()].map(({ policy }) => policyWarnings(policy)),
             paint,
           ),
         )
+      }
       end(differs ? EXIT.failed : EXIT.ok)
     })
 }

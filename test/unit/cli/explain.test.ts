@@ -4,6 +4,7 @@ import { makePaint } from '../../../src/cli/paint.ts'
 import { runCli } from '../../../src/cli/program.ts'
 import type { ExecutePolicy } from '../../../src/protocol/execution/policy.ts'
 import type { Payload, TraceEvent } from '../../../src/protocol/execution/trace.ts'
+import type { RunResponse } from '../../../src/protocol/execution/turn.ts'
 import { configHome } from '../../support/node/config-home.ts'
 import { type ScriptedIo, scriptedIo } from '../../support/node/scripted-io.ts'
 import {
@@ -35,6 +36,7 @@ beforeEach(async () => {
   const token = { value: 't0', expires_at: '2099-01-01T00:00:00.000Z' }
   saveCredentials(router.url, { user_id: 'u1', api_key: 'sk-stored', token })
   router.always('GET', '/api/v1/auth/me', json({ user_id: 'u1' }))
+  standing({ status: 'idle', data: { trace_id: 'trace:1' } })
 })
 afterEach(async () => {
   expect(router.unexpected).toEqual([])
@@ -42,6 +44,9 @@ afterEach(async () => {
 })
 
 const explain = (...options: string[]) => runCli(['explain', SESSION, ...options], { makeIo: () => io })
+
+/** Where the run of the session stands. */
+const standing = (run: RunResponse) => router.always('GET', `/api/v1/sessions/${SESSION}/run`, json(run))
 
 /** The trace of the session, whole in its first page. */
 function tells(events: readonly TraceEvent[], policies: Record<string, ExecutePolicy> = {}) {
@@ -648,5 +653,40 @@ describe('on a terminal', () => {
   test('colours are for a terminal alone', async () => {
     expect(await show(true)).toContain('\u001b[32mdecided again from the trace: the same\u001b[39m')
     expect(await show(false)).not.toContain('\u001b')
+  })
+})
+
+describe('[U08] where the run stands is said at the end', () => {
+  const approval = {
+    approval_id: 'a1',
+    kind: 'remote_disclosure' as const,
+    detail: { provider: 'anthropic', model: 'big', paths: [] },
+  }
+  test.each<[string, RunResponse]>([
+    [
+      'it failed with no_route: this turn is bound to local models',
+      {
+        status: 'error',
+        data: { error: { code: 'no_route', message: 'this turn is bound to local models' } },
+      },
+    ],
+    [
+      'it waits for a decision on a disclosure (anthropic/big)',
+      { status: 'awaiting_approval', data: { approval, trace_id: 'trace:1' } },
+    ],
+    [
+      'a turn is being served',
+      { status: 'running', data: { trace_id: 'trace:1' }, allowed_continuations: ['break'] },
+    ],
+  ])('%s', async (line, run) => {
+    tells([])
+    standing(run)
+    expect(await explain()).toBe(0)
+    expect(io.stdout).toBe(`\nNow\n  run       ${line}\n`)
+  })
+
+  test('and of a run that is over nothing', async () => {
+    tells([])
+    expect([await explain(), io.stdout, io.stderr]).toEqual([0, '', 'no turns\n'])
   })
 })
