@@ -71,7 +71,9 @@ function makeView(messages: number, { answersPerRun }: Shape): TurnView {
         : 'I read it; the next thing to see is what calls it.',
       runId,
       interrupted: false,
-      ...(asked ? {} : { provider: 'anthropic', model: 'bench', seen: { under: 'bench', files: [path] } }),
+      ...(asked
+        ? {}
+        : { provider: 'anthropic', model: 'bench', seen: { under: 'bench', root: '/code', files: [path] } }),
       calls: asked
         ? []
         : [

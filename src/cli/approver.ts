@@ -4,7 +4,7 @@ import type { LocalPreferences } from '../protocol/execution/execute.ts'
 import type { PendingApproval, ToolRequest } from '../protocol/execution/turn.ts'
 import { changeText } from './change-text.ts'
 import type { CliIo } from './io.ts'
-import { oneLine, printable } from './printable.ts'
+import { oneLine, printable, printableAnswer } from './printable.ts'
 
 /** What happens where the policy says `ask`. */
 export type ApproveMode = 'ask' | 'yes' | 'deny'
@@ -14,6 +14,8 @@ export type ApproverOptions = {
   root: string
   io: CliIo
   preferences: LocalPreferences
+  /** A plan has been streamed to the screen on which its question comes. */
+  showsPlans: boolean
   /** Called when the user presses Ctrl-C at a question: the run is to stop. */
   onInterrupt(): void
 }
@@ -35,7 +37,7 @@ const FILE_CHANGES: ReadonlySet<string> = new Set(['write_file', 'edit_file'])
 
 /** Decides by mode, or asks on the terminal; without one, what would be asked is declined. */
 export function makeApprover(options: ApproverOptions): Approver {
-  const { mode, io, preferences } = options
+  const { mode, io, preferences, showsPlans } = options
   const fixed = (): Decision | undefined => {
     if (mode === 'yes') return APPROVED
     if (mode === 'deny') return DENY_MODE
@@ -47,7 +49,7 @@ export function makeApprover(options: ApproverOptions): Approver {
       return fixed() ?? askTool(options, call, signal)
     },
     decideGate: async (approval, signal) => {
-      io.err(`${gateText(approval, io)}\n`)
+      io.err(`${gateText(approval, io, showsPlans)}\n`)
       return fixed() ?? ask(options, 'Go on?', signal)
     },
   }
@@ -88,7 +90,7 @@ async function ask(
 }
 
 /** What a gate asks for, from whatever the router tells; `detail` is display text (EC 29.12). */
-function gateText({ kind, detail }: PendingApproval, { paint }: CliIo): string {
+function gateText({ kind, detail }: PendingApproval, { paint }: CliIo, showsPlans: boolean): string {
   const field = (name: string): string => {
     const value = detail && Object.hasOwn(detail, name) ? detail[name] : undefined
     return typeof value === 'string' || typeof value === 'number' ? printable(String(value)) : ''
@@ -106,11 +108,19 @@ function gateText({ kind, detail }: PendingApproval, { paint }: CliIo): string {
     }
     case 'cost_limit': {
       const currency = field('currency') || 'USD'
+      const limit = `above the limit of ${field('limit') || '?'} ${currency}`
+      if (field('reason') === 'price_unknown') {
+        return `${paint.yellow('cost')}: the price of ${model} is unknown, and may be ${limit}; a yes holds for this run`
+      }
       const range = `${field('estimated_min') || '?'} to ${field('estimated_max') || '?'} ${currency}`
-      return `${paint.yellow('cost')}: ${model} is estimated at ${range}, above the limit of ${field('limit') || '?'} ${currency}`
+      const upTo = field('up_to')
+      const held = upTo === '' ? '' : `; a yes holds for calls of up to ${upTo} ${currency} in this run`
+      return `${paint.yellow('cost')}: ${model} is estimated at ${range}, ${limit}${held}`
     }
     case 'plan': {
-      const content = field('content')
+      const told = field('content')
+      // An answer may hold marks that reorder or hide its text; what is decided on is then shown again, without them.
+      const content = showsPlans && told === printableAnswer(String(detail?.content)) ? '' : told
       return `${paint.yellow('plan')}: ${content === '' ? 'the plan above waits for your word' : `\n${content}`}`
     }
   }

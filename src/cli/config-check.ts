@@ -1,7 +1,7 @@
 import type { PolicyFinding, PolicyPlace } from '../core/policy-check/finding.ts'
 import { policyFindings } from '../core/policy-check.ts'
 import type { ExecutePolicy } from '../protocol/execution/policy.ts'
-import { type Finding, type Layer, layerFinding } from './config-file.ts'
+import { type Finding, inOrder, type Layer, layerFinding } from './config-file.ts'
 import type { RuleOrigin } from './config-merge.ts'
 
 /** What a well-formed policy may still get wrong (EC 24.2), by the router's own rules; everything is collected. */
@@ -21,11 +21,18 @@ export const policyAdvice = (
 ): Finding[] => inFiles(policyFindings(policy).filter(isAdvice), policy, layers, origin)
 
 /**
- * A private path that is read more widely than it is written is no mistake: it keeps what the user wants kept. A rule
- * may stand above another for a while.
+ * A private path that is read more widely than it is written is no mistake: it keeps what the user wants kept, and so does
+ * one that was to take something back. A rule may stand above another for a while. A permission that nothing here is
+ * called by may be of a tool that another client has.
  */
-const isAdvice = ({ code }: PolicyFinding): boolean =>
-  code === 'private_pattern_widened' || code === 'shadowed_rule'
+const ADVICE: ReadonlySet<PolicyFinding['code']> = new Set([
+  'negated_pattern',
+  'private_pattern_widened',
+  'shadowed_rule',
+  'unknown_permission',
+])
+
+const isAdvice = ({ code }: PolicyFinding): boolean => ADVICE.has(code)
 
 /** The findings with the file and the line that say so. A private path may stand in both files. */
 const inFiles = (
@@ -34,8 +41,10 @@ const inFiles = (
   layers: readonly Layer[],
   origin: RuleOrigin,
 ): Finding[] =>
-  findings.flatMap(({ at, message }) =>
-    placesOf(at, policy, layers, origin).map(([layer, place]) => layerFinding(layer, place, message)),
+  inOrder(
+    findings.flatMap(({ at, message }) =>
+      placesOf(at, policy, layers, origin).map(([layer, place]) => layerFinding(layer, place, message)),
+    ),
   )
 
 type Place = [layer: Layer, at: PolicyPlace]
@@ -89,9 +98,10 @@ const listed = (
     return index < 0 ? [] : [[layer, [...at, index]]]
   })
 
-/** Of a value that a project replaces whole, the file whose value holds. */
+/** Of a value that a project replaces whole, the file whose value holds. Privacy and permissions are merged key by key. */
 function lastThatSets(layers: readonly Layer[], at: PolicyPlace): Layer {
-  const holder = layers.findLast(({ config }) => isSet(config, at.slice(0, at[0] === 'privacy' ? 3 : 2)))
+  const merged = at.slice(0, at[0] === 'classification' ? 2 : 3)
+  const holder = layers.findLast(({ config }) => isSet(config, merged))
   const layer = holder ?? layers.at(-1)
   if (layer === undefined) throw new Error('a configuration has at least one layer')
   return layer

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { parse, TomlError } from 'smol-toml'
 import { z } from 'zod'
-import { nearest } from '../core/suggest.ts'
 import { LocalPreferences } from '../protocol/execution/execute.ts'
 import { ModelCapabilities } from '../protocol/execution/models.ts'
 import {
@@ -12,10 +11,9 @@ import {
   RoutingRule,
   TaskIntent,
 } from '../protocol/execution/policy.ts'
-import { wrongName, wrongReference } from '../protocol/execution/unknown-names.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
+import { sayIssues } from './config-issues.ts'
 import { configFolder } from './credentials.ts'
-import { whyNotAModel } from './model-reference.ts'
 import { type KeyPath, lineOf } from './toml-position.ts'
 
 /** One thing that is wrong with a configuration file. */
@@ -79,7 +77,7 @@ export function loadLayer(name: LayerName, file: string): Result<Layer, Finding[
   return config.ok ? ok({ name, file, exists: true, source, config: config.value }) : config
 }
 
-/** Parses the text of a configuration file. All findings are collected (EC 24.2). */
+/** Parses the text of a configuration file. All findings are collected (EC 24.2), by line. */
 export function parseConfig(file: string, source: string): Result<ConfigFile, Finding[]> {
   let document: Record<string, unknown>
   try {
@@ -98,8 +96,9 @@ export function parseConfig(file: string, source: string): Result<ConfigFile, Fi
   }
   const parsed = ConfigFile.safeParse(document, { reportInput: true })
   if (parsed.success && findings.length === 0) return ok(parsed.data)
-  for (const issue of parsed.error?.issues ?? []) findings.push(...issueFindings(file, source, issue))
-  return err(findings)
+  for (const { at, message } of sayIssues(parsed.error?.issues ?? [], ConfigFile))
+    findings.push(finding(file, source, at, `${dotted(at)}: ${message}`))
+  return err(inOrder(findings))
 }
 
 /** Tables of the contract's vocabulary that this program reads from the environment. */
@@ -107,53 +106,6 @@ const KEPT_ELSEWHERE: Readonly<Record<string, string>> = {
   providers:
     'keys of model providers come from the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, SWITCHYARD_PROVIDER_<NAME>_API_KEY)',
   router: 'use --url or SWITCHYARD_URL',
-}
-
-function issueFindings(file: string, source: string, issue: z.core.$ZodIssue): Finding[] {
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => {
-      const at = [...issue.path, key]
-      return finding(file, source, at, `${dotted(at)}: no such setting`)
-    })
-  }
-  return [finding(file, source, issue.path, `${dotted(issue.path)}: ${explain(issue)}`)]
-}
-
-function explain(issue: z.core.$ZodIssue): string {
-  const reference = wrongReference(issue)
-  if (reference !== undefined) return whyNotAModel(reference)
-  if (issue.path.at(-1) === 'cost_limit') return 'write the amount as text, such as "0.50"'
-  switch (issue.code) {
-    case 'invalid_type':
-      return `must be ${TOML_TYPES[issue.expected] ?? issue.expected}`
-    case 'invalid_value':
-      return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}${meant(issue)}`
-    case 'too_small':
-      return issue.minimum === 1 && issue.origin !== 'number'
-        ? 'must not be empty'
-        : `must be at least ${issue.minimum}`
-    case 'too_big':
-      return `must be at most ${issue.maximum}`
-    default:
-      return issue.message
-  }
-}
-
-function meant(issue: z.core.$ZodIssue): string {
-  const wrong = wrongName(issue)
-  const name = wrong && nearest(wrong.word, wrong.names)
-  return name === undefined ? '' : `; did you mean ${JSON.stringify(name)}?`
-}
-
-/** What a TOML file calls the types of the schema. */
-const TOML_TYPES: Readonly<Record<string, string>> = {
-  string: 'a text in quotes',
-  boolean: 'true or false',
-  number: 'a number',
-  int: 'a whole number',
-  array: 'a list',
-  object: 'a table',
-  record: 'a table',
 }
 
 const finding = (file: string, source: string, at: KeyPath, message: string): Finding => {
@@ -170,6 +122,14 @@ function dotted(at: KeyPath): string {
   for (const part of at)
     text += typeof part === 'number' ? `[${part}]` : `${text === '' ? '' : '.'}${String(part)}`
   return text
+}
+
+/** The findings of each file by line; files in the order in which they first come. */
+export function inOrder(findings: readonly Finding[]): Finding[] {
+  const files = [...new Set(findings.map(({ file }) => file))]
+  return [...findings].sort(
+    (a, b) => files.indexOf(a.file) - files.indexOf(b.file) || (a.line ?? 0) - (b.line ?? 0),
+  )
 }
 
 /** One line per finding, as compilers print them. */

@@ -1,7 +1,7 @@
 import type { LocalPreferences } from '../protocol/execution/execute.ts'
 import type { PermissionMode } from '../protocol/execution/policy.ts'
 import type { ConfigFile, Finding, Layer } from './config-file.ts'
-import { layerFinding } from './config-file.ts'
+import { inOrder, layerFinding } from './config-file.ts'
 
 const STRICTNESS: Record<PermissionMode, number> = { allow: 0, ask: 1, deny: 2 }
 
@@ -73,7 +73,7 @@ function loosenings(global: Layer, project: Layer): Finding[] {
       findings.push(layerFinding(project, ['local_preferences', key], message))
     }
   }
-  return findings
+  return inOrder(findings)
 }
 
 /** The value of each preference that a project may not take back. */

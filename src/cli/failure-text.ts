@@ -1,6 +1,7 @@
 import type { ClientFailure } from '../client/failure.ts'
 
-const WHAT_THERE_IS = '`switchyard models` shows what there is'
+/** Where to look for a model to name. */
+export const WHAT_THERE_IS = '`switchyard models` shows what there is'
 
 /** What the user can do about the codes that have a remedy on this machine. */
 const REMEDIES: Readonly<Record<string, string>> = {
@@ -8,8 +9,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
     'set the key of that provider (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or SWITCHYARD_PROVIDER_<NAME>_API_KEY)',
   invalid_provider_credentials: 'the provider does not accept its key: check the environment variable',
   provider_authentication: 'the provider does not accept its key: check the environment variable',
-  no_route: `name a local model in [routing], or take the restricted file out of the prompt; ${WHAT_THERE_IS}`,
-  override_not_allowed: `restricted content may only go to a local model: leave --model out or name a local one; ${WHAT_THERE_IS}`,
+  context_window_exceeded: `attach less, or name a model with a larger window; ${WHAT_THERE_IS}`,
   fallback_exhausted: WHAT_THERE_IS,
   model_not_found: WHAT_THERE_IS,
   run_in_flight: 'another program is being served in this session: wait for it, or stop it there',

@@ -1,4 +1,4 @@
-import { suggestReference } from '../core/suggest.ts'
+import { instanceReference, suggestReference } from '../core/suggest.ts'
 import { aboutReference } from '../protocol/execution/unknown-names.ts'
 
 /** What a text that is no model reference is answered with: what is wrong, and what was probably meant (EC 4). */
@@ -6,6 +6,10 @@ export const notAModel = (reference: string): string => `"${reference}": ${whyNo
 
 /** The same for a place that shows the text already. */
 export function whyNotAModel(reference: string): string {
+  const { message } = aboutReference(reference)
   const meant = suggestReference(reference)
-  return `${aboutReference(reference).message}${meant === undefined ? '' : `; did you mean ${meant}?`}`
+  if (meant !== undefined) return `${message}; did you mean ${meant}?`
+  const instance = instanceReference(reference)
+  if (instance === undefined) return message
+  return `${message}; a server of yours is named by openai-compat: did you mean ${instance}?`
 }

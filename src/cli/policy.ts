@@ -32,7 +32,8 @@ export const DEFAULT_RESTRICTED_PATHS: readonly string[] = [
   '**/.env',
   '**/.env.*',
   '**/*.pem',
-  '**/*.key',
+  // Not `*.key`: in code that is a field more often than a file.
+  '**/{server,client,private,priv,tls,ssl,host,domain,ca,root}*.key',
   '**/*.p12',
   '**/*.pfx',
   '**/*.jks',

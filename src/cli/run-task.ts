@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises'
 import type { SwitchyardClient } from '../client/client.ts'
-import { driveRun, type RunOutcome } from '../client/drive.ts'
+import { driveRun, type RunEvent, type RunOutcome } from '../client/drive.ts'
 import type { ClientFailure } from '../client/failure.ts'
 import type { ToolRunner } from '../client/tool-runner.ts'
 import { runTool } from '../host/tools/run-tool.ts'
@@ -83,12 +83,14 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
     root,
     io,
     preferences: request.local_preferences,
+    showsPlans: !options.json && io.outIsTty,
     onInterrupt: () => stop.abort(),
   })
   let outcome: RunOutcome = { status: 'idle', stopped: true }
   let toolCalls = 0
   let turns = 0
   let declined: RunFacts['declined']
+  let unasked = false
   const run = driveRun({
     client,
     sessionId,
@@ -102,12 +104,16 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
     if (event.type === 'tool_finished') toolCalls++
     if (event.type === 'turn_end') turns++
     if (event.type === 'gate_decided' && event.decision.decision === 'rejected') declined = event.approval
+    if (isRejection(event)) unasked = options.approve === 'ask' && !io.isTty
     if (event.type === 'run_ended') outcome = event.outcome
     view.show(event)
   }
   const exitCode = exitCodeOfRun(outcome)
   if (options.json) reportJson(io, { sessionId, outcome, toolCalls, exitCode })
-  else await reportText(options, { sessionId, outcome, turns, view, declined })
+  else {
+    const attached = request.workspace.referenced_paths
+    await reportText(options, { sessionId, outcome, turns, view, declined, unasked, attached, toolCalls })
+  }
   return { sessionId, status: outcome.status, toolCalls, exitCode }
 }
 
@@ -189,22 +195,35 @@ function reportJson(io: CliIo, ended: Ended & { toolCalls: number; exitCode: num
   io.out(`${JSON.stringify(line)}\n`)
 }
 
-type Shown = { turns: number; view: RunView; declined: RunFacts['declined'] }
+const isRejection = (event: RunEvent): boolean =>
+  (event.type === 'gate_decided' && event.decision.decision === 'rejected') ||
+  (event.type === 'tool_finished' && event.result.decision === 'rejected')
+
+type Shown = Pick<RunFacts, 'declined' | 'attached' | 'toolCalls'> & {
+  turns: number
+  view: RunView
+  /** Something was declined because nobody could be asked. */
+  unasked: boolean
+}
 
 async function reportText(
   options: RunTaskOptions,
-  { sessionId, outcome, turns, view, declined }: Ended & Shown,
+  { sessionId, outcome, turns, view, unasked, ...happened }: Ended & Shown,
 ): Promise<void> {
   const { io, client } = options
   if (outcome.status === 'error') {
     const { failure } = outcome
-    const remedy = runRemedy(failure, { declined, approve: options.approve, isTty: io.isTty })
+    const { approve } = options
+    const remedy = runRemedy(failure, { ...happened, sessionId, approve, isTty: io.isTty })
     io.err(`${io.paint.red('error')}: ${printable(failureText(failure, remedy))}\n`)
   }
   if (outcome.status === 'idle')
     view.note(
       outcome.stopped ? 'stopped' : 'the run ended without an answer (declined, or stopped elsewhere)',
     )
+  // Where the run failed for it, the remedy says so.
+  if (unasked && outcome.status !== 'error')
+    view.note('without a terminal, --yes approves what would be asked')
   if (turns > 1 && outcome.status === 'completed') {
     // The line above counts the last model call only; the run had several.
     const usage = await client.usage(sessionId)

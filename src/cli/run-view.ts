@@ -66,10 +66,10 @@ export class TextView implements RunView {
   }
 
   #endTurn(event: Extract<RunEvent, { type: 'turn_end' }>): void {
+    // After a resumption only the end may have come; the answer is in it.
+    const whole = wholeText(event)
+    if (whole.startsWith(this.#shown)) this.#answer(whole.slice(this.#shown.length))
     if (event.status === 'completed') {
-      const { content } = event.data.message
-      // After a resumption only the end may have come; the answer is in it.
-      if (content.startsWith(this.#shown)) this.#answer(content.slice(this.#shown.length))
       this.#breakLine()
       const ending = endingLine(event.data)
       if (ending !== undefined) this.#io.err(`${this.#io.paint.yellow(ending)}\n`)
@@ -132,6 +132,14 @@ export class JsonView implements RunView {
   note(text: string): void {
     this.#io.err(`${printable(text)}\n`)
   }
+}
+
+/** What the model said in a turn, where its end tells: an answer, or a plan. */
+function wholeText(event: Extract<RunEvent, { type: 'turn_end' }>): string {
+  if (event.status === 'completed') return event.data.message.content
+  if (event.status !== 'awaiting_approval' || event.data.approval.kind !== 'plan') return ''
+  const content = event.data.approval.detail?.content
+  return typeof content === 'string' ? content : ''
 }
 
 /** What a call is about, for its line. */

@@ -3,80 +3,102 @@ export type KeyPath = readonly (string | number | symbol)[]
 
 /**
  * Finds the line (from 1) of a TOML document that sets the value at `path`, or the nearest thing around it. The TOML
- * parser keeps no positions, so this reads the table headers and keys again; values that span lines are attributed
- * to their first one.
+ * parser keeps no positions, so this walks the text again; it is only asked about text that the parser took.
  */
 export function lineOf(toml: string, path: KeyPath): number | undefined {
-  const lines = indexLines(toml)
+  const found = positions(toml)
   for (let length = path.length; length > 0; length--) {
-    const line = lines.get(pathKey(path.slice(0, length)))
-    if (line !== undefined) return line
+    const at = found.get(pathKey(path.slice(0, length)))
+    if (at !== undefined) return toml.slice(0, at).split('\n').length
   }
   return undefined
 }
 
 const pathKey = (path: KeyPath): string => JSON.stringify(path.map(String))
 
-const HEADER = /^\s*(\[\[?)\s*(.+?)\s*(\]\]?)\s*(?:#.*)?$/
-const ASSIGNMENT =
-  /^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=(.*)$/
+/** Line breaks count as blanks: where the text is valid, they separate nothing that something else does not. */
+const BLANK = /(?:\s|#[^\n]*)*/y
+const KEY = /[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'/y
+const TEXT = /"""(?:\\[\s\S]|[^\\])*?""""{0,2}|'''[\s\S]*?''''{0,2}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'/y
+/** A number, a truth value or a date. */
+const BARE = /[^,\]}#\n]+/y
 
-function indexLines(toml: string): Map<string, number> {
+type Path = (string | number)[]
+
+/** Where in the text each table, value and element begins. The first mention wins; it counts for the tables around it, too. */
+function positions(toml: string): Map<string, number> {
   const found = new Map<string, number>()
-  /** How many tables each array of tables has so far, by its dotted name. */
+  /** How many tables each array of tables has so far. */
   const arrays = new Map<string, number>()
-  let table: (string | number)[] = []
-  let inText: string | undefined
-  let number = 0
-  for (const line of toml.split(/\r?\n/)) {
-    number++
-    if (inText !== undefined) {
-      if (line.includes(inText)) inText = undefined
-      continue
+  let at = 0
+
+  const note = (path: Path, where: number): void => {
+    for (let length = path.length; length > 0; length--) {
+      const key = pathKey(path.slice(0, length))
+      if (!found.has(key)) found.set(key, where)
     }
-    const header = HEADER.exec(line)
-    if (header) {
-      table = tablePath(splitKey(header[2] ?? ''), header[1] === '[[', arrays)
-      note(found, table, number)
-      continue
-    }
-    const assignment = ASSIGNMENT.exec(line)
-    if (!assignment) continue
-    note(found, [...table, ...splitKey(assignment[1] ?? '')], number)
-    inText = opensText(assignment[2] ?? '')
+  }
+  const take = (pattern: RegExp): string => {
+    pattern.lastIndex = at
+    const taken = pattern.exec(toml)?.[0] ?? ''
+    at += taken.length
+    return taken
+  }
+  const skip = (char: string): boolean => {
+    take(BLANK)
+    if (toml[at] !== char) return false
+    at++
+    return true
+  }
+  const dottedKey = (): string[] => {
+    const keys: string[] = []
+    do {
+      take(BLANK)
+      const key = take(KEY)
+      keys.push(/^["']/.test(key) ? key.slice(1, -1) : key)
+    } while (skip('.'))
+    return keys
+  }
+  const header = (where: number): Path => {
+    const isArray = skip('[')
+    const path: Path = []
+    const keys = dottedKey()
+    keys.forEach((key, i) => {
+      path.push(key)
+      const name = pathKey(path)
+      if (isArray && i === keys.length - 1) arrays.set(name, (arrays.get(name) ?? 0) + 1)
+      const count = arrays.get(name)
+      if (count !== undefined) path.push(count - 1)
+    })
+    note(path, where)
+    skip(']')
+    if (isArray) skip(']')
+    return path
+  }
+  const assignment = (table: Path): void => {
+    take(BLANK)
+    const where = at
+    const path = [...table, ...dottedKey()]
+    note(path, where)
+    // Something that is no key either: it is passed by, so that every text comes to its end.
+    if (!skip('=')) at++
+    else value(path)
+  }
+  const value = (path: Path): void => {
+    take(BLANK)
+    note(path, at)
+    if (skip('[')) {
+      for (let index = 0; at < toml.length && !skip(']'); skip(',')) value([...path, index++])
+    } else if (skip('{')) {
+      for (; at < toml.length && !skip('}'); skip(',')) assignment(path)
+    } else if (take(TEXT) === '' && take(BARE) === '') at++
+  }
+
+  let table: Path = []
+  for (take(BLANK); at < toml.length; take(BLANK)) {
+    const where = at
+    if (skip('[')) table = header(where)
+    else assignment(table)
   }
   return found
-}
-
-/** The first mention of a key wins; a table is also noted for each table around it. */
-function note(found: Map<string, number>, path: (string | number)[], line: number): void {
-  for (let length = path.length; length > 0; length--) {
-    const key = pathKey(path.slice(0, length))
-    if (!found.has(key)) found.set(key, line)
-  }
-}
-
-function tablePath(keys: string[], isArray: boolean, arrays: Map<string, number>): (string | number)[] {
-  const path: (string | number)[] = []
-  keys.forEach((key, i) => {
-    path.push(key)
-    const name = keys.slice(0, i + 1).join('.')
-    const last = i === keys.length - 1
-    if (last && isArray) arrays.set(name, (arrays.get(name) ?? 0) + 1)
-    const count = arrays.get(name)
-    if (count !== undefined) path.push(count - 1)
-  })
-  return path
-}
-
-const splitKey = (key: string): string[] =>
-  [...key.matchAll(/"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+)/g)].map((m) => m[1] ?? m[2] ?? m[3] ?? '')
-
-/** The delimiter of a multi-line text that begins in this value and does not end in it. */
-function opensText(value: string): string | undefined {
-  for (const quotes of ['"""', "'''"]) {
-    const first = value.indexOf(quotes)
-    if (first >= 0 && value.indexOf(quotes, first + 3) < 0) return quotes
-  }
-  return undefined
 }

@@ -32,6 +32,18 @@ const ANSWER_MISSING = 'No answer to this is part of the conversation.'
 /** Stands for a result that never came, so that the conversation stays well formed (U22). */
 const NO_RESULT = 'This call was not run.'
 
+const SKILLS_HEADING = 'Skills that can be loaded by calling them:'
+const USER_HEADING = 'About the user:'
+const SESSION_HEADING = 'About this session:'
+const CONTEXT_HEADING = 'Context of the request:'
+
+/** Stands for words that the user did not write: providers refuse a message without any. */
+const NO_TEXT = '(The user sent no text.)'
+
+/** How a model without tools is told of a call. */
+export const toldCall = ({ name, arguments: args }: Pick<TranscriptCall, 'name' | 'arguments'>): string =>
+  `Called ${name} with ${JSON.stringify(args)}.`
+
 /** Whatever a prompt may hold that comes from the router itself. */
 export const FRAME_TEXTS: readonly string[] = [
   BASE_INSTRUCTION,
@@ -41,6 +53,11 @@ export const FRAME_TEXTS: readonly string[] = [
   BEGINNING_LEFT_OUT,
   ANSWER_MISSING,
   NO_RESULT,
+  NO_TEXT,
+  SKILLS_HEADING,
+  USER_HEADING,
+  SESSION_HEADING,
+  CONTEXT_HEADING,
 ]
 
 /**
@@ -62,7 +79,7 @@ export function assemble(
     ...of('instruction').map(({ label, content }) => contextBlock(label, content)),
     ...of('invoked_skill').map(({ label, content }) => contextBlock(label, content)),
     ...remembered(of('user_memory'), of('session_memory')),
-    ...(tools.length > 0 ? list('Skills that can be loaded by calling them:', of('available_skill')) : []),
+    ...(tools.length > 0 ? list(SKILLS_HEADING, of('available_skill')) : []),
   ]
   const files = of('file')
   const images = files.flatMap(({ kind, content }) => {
@@ -127,7 +144,7 @@ function isApprovedPlan({ transcript, runId, planApproved }: TurnView, index: nu
 /** Facts are background, not orders: they are told as such, and once (EC 16). */
 function remembered(ofUser: { content: string }[], ofSession: { content: string }[]): string[] {
   if (ofUser.length + ofSession.length === 0) return []
-  return [MEMORY_FRAME, ...list('About the user:', ofUser), ...list('About this session:', ofSession)]
+  return [MEMORY_FRAME, ...list(USER_HEADING, ofUser), ...list(SESSION_HEADING, ofSession)]
 }
 
 const list = (heading: string, items: { content: string }[]): string[] =>
@@ -136,13 +153,10 @@ const list = (heading: string, items: { content: string }[]): string[] =>
     : // A second line of an item must not look like an item, or a part, of its own.
       [`${heading}\n${items.map(({ content }) => `- ${content.replaceAll('\n', '\n  ')}`).join('\n')}`]
 
-/** Stands for words that the user did not write: providers refuse a message without any. */
-const NO_TEXT = '(The user sent no text.)'
-
 function withContext(given: string, blocks: string[]): string {
   const text = given.trim() === '' ? NO_TEXT : given
   if (blocks.length === 0) return text
-  return ['Context of the request:', ...blocks, `Request:\n${text}`].join('\n\n')
+  return [CONTEXT_HEADING, ...blocks, `Request:\n${text}`].join('\n\n')
 }
 
 const said = ({ text }: TranscriptMessage): PromptMessage[] =>
@@ -151,7 +165,7 @@ const said = ({ text }: TranscriptMessage): PromptMessage[] =>
 /** The round of a model that had tools, for one that has none: it reads what was called and what came of it. */
 function toldRound(message: TranscriptMessage): PromptMessage[] {
   if (message.calls.length === 0) return said(message)
-  const called = message.calls.map((call) => `Called ${call.name} with ${JSON.stringify(call.arguments)}.`)
+  const called = message.calls.map(toldCall)
   const results = message.calls.map(
     (call) => `${call.name} ${call.isError ? 'failed' : 'gave'}:\n${call.result ?? NO_RESULT}`,
   )

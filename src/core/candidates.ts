@@ -97,7 +97,7 @@ export function gatherCandidates(view: TurnView, { guard, isReferenced, inFocus 
         key: `invoked_skill:${index}`,
         kind: 'skill',
         label: `skill ${skill.name}`,
-        shows: [skillPath(skill)],
+        shows: [normalisePath(skillPath(skill), workspace.root)],
         content: skill.content,
         required: true,
         ...bound(skillConstraint(skill, guard)),
@@ -127,7 +127,7 @@ export function gatherCandidates(view: TurnView, { guard, isReferenced, inFocus 
         key: `available_skill:${index}`,
         kind: 'skill',
         label: `skill ${skill.name}`,
-        shows: [skillPath(skill)],
+        shows: [normalisePath(skillPath(skill), workspace.root)],
         content: `${skill.name}: ${firstLine(skill.content)}`,
         required: false,
         ...bound(skillConstraint(skill, guard)),
@@ -153,9 +153,9 @@ function diffCandidates({ runInput: { workspace } }: TurnView, guard: PrivacyGua
   }
   const shows = (parts: DiffPart[]) =>
     unique(
-      parts.flatMap(({ paths }) =>
+      parts.flatMap(({ names }) =>
         // A part that names no file may be of any.
-        paths === null ? [ANY_FILE] : paths.map((path) => normalisePath(path, workspace.root)),
+        names.length === 0 ? [ANY_FILE] : names.map((path) => normalisePath(path, workspace.root)),
       ),
     )
   const base = { kind: 'git_diff' as const, required: false, score: SCORE.diff }

@@ -18,7 +18,7 @@ export type Candidate = {
   constrained: boolean
   /** What makes it so, for reports: a path and the pattern that it matches. */
   constraint?: string
-  /** The files whose content it shows, where that is known; without it, `path` alone. */
+  /** The files whose content it shows. */
   shows?: readonly string[]
   score: number
   tokens: number
@@ -113,7 +113,7 @@ const onlyLocal = ({ constraint }: Candidate): string =>
 
 /**
  * The labels of what went in and what did not, with the reasons (EC 10.4). Messages are one label with a count, or two
- * where some of them are withheld; so are older facts.
+ * where some of them are withheld for one reason; so are older facts.
  */
 export function contextOutcome(
   verdicts: readonly Verdict[],
@@ -126,15 +126,15 @@ export function contextOutcome(
   const withheld = messages.filter(
     ({ candidate, included, reason }) => !included && reason === onlyLocal(candidate),
   )
-  const [first] = withheld
   const unfit = messages.length - kept - withheld.length + olderMessages
   const exclusions: ContextExclusion[] = [
     ...named
       .filter(({ included }) => !included)
       .map(({ candidate, reason }) => ({ item: candidate.label, reason })),
-    ...(first === undefined
-      ? []
-      : [{ item: `${earlier(withheld.length)} (only local models may see them)`, reason: first.reason }]),
+    ...byReason(withheld).map(({ count, reason }) => ({
+      item: `${earlier(count)} (only local models may see ${count === 1 ? 'it' : 'them'})`,
+      reason,
+    })),
     ...(unfit === 0 ? [] : [{ item: earlier(unfit), reason: 'too long ago, or too long for the window' }]),
     ...(olderFacts === 0
       ? []
@@ -153,6 +153,19 @@ export function contextOutcome(
     excluded: exclusions.map(({ item }) => item),
     ...(exclusions.length === 0 ? {} : { exclusions }),
   }
+}
+
+/** So many reasons are told apart. */
+const MAX_REASONS = 10
+
+/** How many were withheld for each reason; the last one stands for further ones, too. */
+function byReason(withheld: readonly Verdict[]): { count: number; reason: string }[] {
+  const counts = new Map<string, number>()
+  for (const { reason } of withheld) {
+    const told = counts.has(reason) || counts.size < MAX_REASONS ? reason : 'for other such reasons'
+    counts.set(told, (counts.get(told) ?? 0) + 1)
+  }
+  return [...counts].map(([reason, count]) => ({ count, reason }))
 }
 
 const earlier = (count: number): string => (count === 1 ? '1 earlier message' : `${count} earlier messages`)

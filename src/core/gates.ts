@@ -1,9 +1,13 @@
 import type { ModelDescriptor } from '../protocol/execution/models.ts'
+import { runUnits } from './candidates.ts'
 import { compareMoney, priceCall } from './cost.ts'
+import { normalisePath } from './paths.ts'
 import type { PreparedCall, TurnPlan } from './resolve.ts'
+import { isCostGranted } from './run/cost-grants.ts'
 import { isGranted } from './run/grants.ts'
 import type { Gate } from './run/inputs.ts'
-import type { Disclosure, RunState } from './run/state.ts'
+import type { AskedCost, Disclosure, RunState } from './run/state.ts'
+import { callPaths } from './transcript.ts'
 
 /** The answer that a cost estimate allows for where a model states no limit (EC 20.3). */
 const ASSUMED_OUTPUT_TOKENS = 4096
@@ -30,7 +34,7 @@ export function gateFor(
   turn: TurnPlan,
   model: ModelDescriptor,
   call: PreparedCall,
-  state: Pick<RunState, 'disclosed' | 'costAccepted'>,
+  state: Pick<RunState, 'disclosed' | 'costs'>,
 ): Gate | null {
   const { provider, model: name } = model
   const { remote, local } = turn.view.runInput.policy.privacy
@@ -39,31 +43,43 @@ export function gateFor(
     const disclosure: Disclosure = {
       provider,
       model: name,
-      paths: shownPaths(call),
+      paths: shownPaths(turn, model, call),
       ...(model.local ? { local: true as const } : {}),
     }
     if (!isGranted(state.disclosed, disclosure)) return { kind: 'remote_disclosure', disclosure }
   }
-  const limit = turn.route.rule?.cost_limit
-  if (limit == null || state.costAccepted) return null
+  const { rule } = turn.route
+  if (rule?.cost_limit == null) return null
+  const limit = rule.cost_limit
   const estimate = estimateCost(model, call)
   if (estimate !== null && compareMoney(estimate.max, limit) <= 0) return null
   // A price that nobody knows is no price of zero: whoever set a limit is asked.
-  const estimated =
-    estimate === null
-      ? { reason: 'price_unknown' }
-      : { estimated_min: estimate.min, estimated_max: estimate.max }
-  return {
-    kind: 'cost_limit',
-    detail: { limit, ...estimated, currency: 'USD', provider, model: name },
-  }
+  const cost: AskedCost = { rule: rule.name, provider, model: name, limit, estimate }
+  return isCostGranted(state.costs ?? [], cost) ? null : { kind: 'cost_limit', cost }
 }
 
-/** The files whose content goes in, each once. */
-const shownPaths = ({ verdicts }: PreparedCall): string[] => [
-  ...new Set(
-    verdicts.flatMap(({ candidate: { shows, path }, included }) =>
-      included ? (shows ?? (path === undefined ? [] : [path])) : [],
-    ),
-  ),
-]
+/**
+ * The files whose content goes in, each once: those of the context, and those that the messages of the prompt tell of, by
+ * their calls and by what they were given over. What this provider's own models asked for in this run is not among them:
+ * that was a matter of the tool's permission.
+ */
+function shownPaths({ view }: TurnPlan, { provider }: ModelDescriptor, { verdicts }: PreparedCall): string[] {
+  const { root } = view.runInput.workspace
+  const paths = new Set<string>()
+  const kept = new Set<string>()
+  for (const { candidate, included } of verdicts) {
+    if (!included) continue
+    kept.add(candidate.key)
+    for (const path of candidate.shows ?? []) paths.add(path)
+  }
+  const fixed = new Set(runUnits(view).fixed.map(({ message }) => message.seq))
+  for (const message of view.transcript) {
+    if (message.role !== 'assistant' || !(fixed.has(message.seq) || kept.has(`message:${message.seq}`)))
+      continue
+    for (const path of message.seen?.files ?? []) paths.add(normalisePath(path, root))
+    if (message.runId === view.runId && message.provider === provider) continue
+    for (const path of message.calls.filter(({ result }) => result !== undefined).flatMap(callPaths))
+      paths.add(normalisePath(path, root))
+  }
+  return [...paths]
+}

@@ -7,6 +7,7 @@ import type { PolicyFinding } from './policy-check/finding.ts'
 import { patternFindings } from './policy-check/patterns.ts'
 import { precedenceFindings } from './policy-check/precedence.ts'
 import { localityFindings, routeFindings } from './policy-check/routes.ts'
+import { permissionFindings } from './policy-check/unknown-permissions.ts'
 
 /** More warnings than this help nobody; the last one says how many there are besides. */
 export const MAX_WARNINGS = 100
@@ -25,10 +26,11 @@ export function policyFindings(policy: ExecutePolicy): PolicyFinding[] {
       ({ at, message, suggestion }): PolicyFinding => ({
         code: 'permission_expansion',
         at,
-        message,
+        message: `${message}; write \`${suggestion}\``,
         suggestion,
       }),
     ),
+    ...permissionFindings(policy),
     ...localityFindings(policy),
     ...patternFindings(policy, compile),
   ]

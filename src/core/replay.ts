@@ -85,13 +85,19 @@ function replayRouting(
   const { inputs } = payload
   if (inputs === undefined) return { k: 'unknown', reason: NO_INPUTS }
   if (policy === null) return { k: 'unknown', reason: NO_POLICY }
+  const is = routeAgain(inputs, intent, policy)
+  if (payload.failure !== undefined) {
+    const { code } = payload.failure
+    return 'failure' in is && is.failure === code
+      ? { k: 'same' }
+      : { k: 'differs', was: { failure: code }, is }
+  }
   const was: RouteOutcome = {
     model: `${payload.provider}/${payload.model}`,
     matched_rule: payload.matched_rule ?? null,
     fallback_used: payload.fallback_used,
     override_used: payload.override_used,
   }
-  const is = routeAgain(inputs, intent, policy)
   return 'model' in is &&
     was.model === is.model &&
     was.matched_rule === is.matched_rule &&

@@ -1,10 +1,12 @@
-import type { ModelReference } from '../protocol/execution/ids.ts'
+import type { Failure } from '../protocol/execution/errors.ts'
+import { type ModelReference, splitModelReference } from '../protocol/execution/ids.ts'
 import type { ModelDescriptor } from '../protocol/execution/models.ts'
 import type { RoutingInputs } from '../protocol/execution/trace.ts'
 import { recall } from './memory.ts'
 import type { PreparedCall, TurnPlan } from './resolve.ts'
 import { firstMatches } from './route.ts'
 import type { TurnReport } from './run/inputs.ts'
+import type { LastRoute } from './run/state.ts'
 import type { TracePayload } from './run/writes.ts'
 import { type Catalogue, consideredModels, sayLocal } from './select.ts'
 
@@ -15,7 +17,8 @@ const MAX_TOLD_PATHS = 200
 export type DecisionScene = {
   catalogue: Catalogue
   failed: ReadonlySet<ModelReference>
-  used: ModelReference
+  /** Null where none was left to choose. */
+  used: ModelReference | null
   policyDigest: string | null
 }
 
@@ -91,6 +94,46 @@ export function routeTraces(
 export function routingTrace(plan: TurnPlan, { routing }: TurnReport, scene: DecisionScene): TracePayload {
   const { intent: _, ...told } = routing
   return { type: 'routing_decision', ...told, inputs: routingInputs(plan, scene) }
+}
+
+/**
+ * That no model of the route could serve the turn, or that the last one asked did not answer: what was meant, what was
+ * known of each model, and what the turn ended with. `classified`: the trace tells of the classification already.
+ */
+export function failureTraces(
+  plan: TurnPlan,
+  { code, message }: Failure,
+  scene: DecisionScene,
+  classified: boolean,
+): { route: LastRoute; traces: TracePayload[] } {
+  const { classification, route } = plan
+  const meant = [...route.references].reverse().find((reference) => scene.failed.has(reference))
+  const { provider, model } = splitModelReference(meant ?? route.references[0] ?? '')
+  const matched = route.rule === null ? {} : { matched_rule: route.rule.name }
+  return {
+    route: {
+      taskType: classification.intent,
+      provider,
+      model,
+      ...(route.rule === null ? {} : { matchedRule: route.rule.name }),
+    },
+    traces: [
+      ...(classified
+        ? []
+        : [{ type: 'classification' as const, ...classification, inputs: plan.classificationInputs }]),
+      {
+        type: 'routing_decision',
+        provider,
+        model,
+        ...matched,
+        fallback_used: scene.failed.size > 1,
+        override_used: route.overrideUsed,
+        reason: route.reason,
+        inputs: routingInputs(plan, scene),
+        failure: { code, message },
+      },
+    ],
+  }
 }
 
 function routingInputs(

@@ -32,8 +32,6 @@ export type TurnPlan = {
   classificationInputs: ClassificationInputs
   route: RoutePlan
   permissions: PermissionMap
-  /** Why the rule's own permissions do not count: it tries to loosen one. Only where that is not refused. */
-  loosenedBy: string | null
   tools: TurnTool[]
   guard: PrivacyGuard
   /** The paths that rules were held against, normalised. */
@@ -75,11 +73,8 @@ export function planTurn(
   })
   const classification = classifyFrom(inputs, policy.classification)
   const guard = makePrivacyGuard(policy.privacy, policy.routing.rules, workspace.root)
-  const referenced = new Set(
-    [...workspace.referenced_paths, ...(workspace.active_file ? [workspace.active_file] : [])].map((path) =>
-      normalisePath(path, workspace.root),
-    ),
-  )
+  const pointedAt = [...workspace.referenced_paths, ...(workspace.active_file ? [workspace.active_file] : [])]
+  const referenced = new Set(pointedAt.map((path) => normalisePath(path, workspace.root)))
   const called = calls.flatMap(callPaths).map((path) => normalisePath(path, workspace.root))
   const candidatePaths = unique([
     ...referenced,
@@ -122,11 +117,8 @@ export function planTurn(
   const drove = candidatePaths.filter(route.value.inFocus)
   const about =
     candidates.find(({ required, constrained }) => required && constrained)?.constraint ??
-    firstOf([...referenced, ...drove], constraintOf) ??
-    callsConstraint(calls, guard) ??
-    (runUnits(view).fixed.some(({ message }) => message.role === 'assistant' && message.localOnly === true)
-      ? 'it answers what was said in a turn that only local models could serve'
-      : null)
+    firstOf([...pointedAt, ...drove], constraintOf) ??
+    callsConstraint(calls, guard)
   const localReasons = localReasonsOf(view, route.value, about)
   const demands: Demands = {
     references: route.value.references,
@@ -151,7 +143,6 @@ export function planTurn(
     classificationInputs: inputs,
     route: route.value,
     permissions,
-    loosenedBy: narrowed.ok ? null : narrowed.error.message,
     tools: tools.value,
     guard,
     candidatePaths,
@@ -162,11 +153,11 @@ export function planTurn(
 }
 
 /** Everything that binds the turn to local models, the weightiest first. */
-function localReasonsOf(
-  { runInput: { policy, local_preferences: preferences }, remoteDeclined }: TurnView,
-  { rule }: RoutePlan,
-  requiredContent: string | null,
-): LocalReason[] {
+function localReasonsOf(view: TurnView, { rule }: RoutePlan, requiredContent: string | null): LocalReason[] {
+  const {
+    runInput: { policy, local_preferences: preferences },
+    remoteDeclined,
+  } = view
   const reasons: LocalReason[] = []
   if (requiredContent !== null) reasons.push({ cause: 'required_content', about: requiredContent })
   if (preferences.local_only) reasons.push({ cause: 'preference', about: 'local_only' })
@@ -174,6 +165,12 @@ function localReasonsOf(
   if (rule?.local_only) reasons.push({ cause: 'rule', about: rule.name })
   if (policy.privacy.remote?.mode === 'deny') reasons.push({ cause: 'remote_denied' })
   if (remoteDeclined) reasons.push({ cause: 'remote_declined' })
+  // What else keeps the run at home says why better; only what nothing else explains is told by the mark alone.
+  const answersKept = runUnits(view).fixed.some(
+    ({ message }) => message.role === 'assistant' && message.localOnly === true,
+  )
+  if (answersKept && !reasons.some(({ cause }) => KEPT_LOCAL.has(cause)))
+    reasons.push({ cause: 'required_content', about: 'it answers what was kept with local models' })
   return reasons
 }
 

@@ -136,7 +136,8 @@ export function consideredModels(
       return { model: reference, verdict: 'used', ...facts }
     }
     const verdict = verdictOn(reference, demands, needsTools, catalogue, failed)
-    if (!behind) return { model: reference, verdict: verdict ?? 'capability', ...facts }
+    // Where none was chosen, one that could have served was left for a failure that no other model helps against.
+    if (!behind) return { model: reference, verdict: verdict ?? 'not_reached', ...facts }
     const known = verdict === 'failed' || askedAll ? verdict : null
     return { model: reference, verdict: known ?? 'not_reached', ...facts }
   })

@@ -24,7 +24,9 @@ export const ANY_FILE = '*'
 export type Seen = {
   /** The key of the privacy guard by which it was judged then: under the same one there is nothing to judge again. */
   under: string
-  /** Files whose content its context showed, besides those that earlier answers of its run tell. */
+  /** The workspace of its run: its calls name files as seen from there. */
+  root: string
+  /** Files whose content its context showed, absolute where that is known, besides those that earlier answers of its run tell. */
   files?: readonly string[]
   /** Messages of the transcript that were in it, likewise: ranges of `seq`, as in `1-57,60`. */
   messages?: string

@@ -9,7 +9,7 @@ export const MAX_GLOB_CHARS = 256
 /** More wildcards are invalid (D17). */
 export const MAX_GLOB_WILDCARDS = 16
 /** Braces multiply; more alternatives than this are invalid. */
-const MAX_ALTERNATIVES = 64
+export const MAX_GLOB_ALTERNATIVES = 64
 
 export type Part =
   | { k: 'char'; char: string }
@@ -134,7 +134,7 @@ function expandBraces(chars: string[]): string[][] {
   for (const branch of branches) {
     for (const sequence of expandBraces([...head, ...branch, ...tail])) {
       expanded.push(sequence)
-      if (expanded.length > MAX_ALTERNATIVES) throw new InvalidGlob('too many alternatives')
+      if (expanded.length > MAX_GLOB_ALTERNATIVES) throw new InvalidGlob('too many alternatives')
     }
   }
   return expanded

@@ -102,8 +102,9 @@ const exportedCall = ({ id, name, arguments: args, result, isError }: Transcript
   ...(result === undefined ? {} : { result }),
 })
 
-const exportedSeen = ({ under, files, messages }: Seen) => ({
+const exportedSeen = ({ under, root, files, messages }: Seen) => ({
   under,
+  root,
   ...(files === undefined ? {} : { files: [...files] }),
   ...(messages === undefined ? {} : { messages }),
 })

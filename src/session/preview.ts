@@ -1,8 +1,10 @@
 import { estimateCost, gateFor } from '../core/gates.ts'
 import type { MemoryFact } from '../core/memory.ts'
+import { permissionExpansions } from '../core/policy-check/expansions.ts'
 import { policyWarnings } from '../core/policy-check.ts'
 import { reportOf } from '../core/report.ts'
 import { planTurn, prepareCall, type TurnPlan } from '../core/resolve.ts'
+import { gateDetail } from '../core/run/envelope.ts'
 import { chooseModel } from '../core/select.ts'
 import type { TranscriptMessage } from '../core/transcript.ts'
 import type { TurnView } from '../core/turn-view.ts'
@@ -21,7 +23,7 @@ export type PreviewInput = Pick<TurnView, 'transcript' | 'olderMessages' | 'past
 }
 
 /** A run that begins: nothing has been allowed yet. */
-const NOTHING_DECIDED = { disclosed: [], costAccepted: false }
+const NOTHING_DECIDED = { disclosed: [] }
 
 /** The run that a preview decides for; never stored. */
 const PREVIEW_RUN = 'preview'
@@ -75,10 +77,11 @@ export async function previewTurn({
     const prepared = prepareCall(plan, choice.model)
     const report = reportOf(plan, prepared, choice.model, choice.fallbackUsed)
     const cost = estimateCost(choice.model, prepared)
+    const [expansion] = permissionExpansions(body.policy)
     const notes = [
       // The shape has no place for an unknown price, so the reason says it (EC 20.3).
       ...(cost === null ? ['the price of this model is unknown'] : []),
-      ...(plan.loosenedBy === null ? [] : [`execute refuses this turn: ${plan.loosenedBy}`]),
+      ...(expansion === undefined ? [] : [`execute refuses this policy: ${expansion.message}`]),
     ]
     const gate = gateFor(plan, choice.model, prepared, NOTHING_DECIDED)
     const warnings = policyWarnings(body.policy)
@@ -91,14 +94,7 @@ export async function previewTurn({
       required_permissions: permissionList(plan),
       ...(report.context.exclusions === undefined ? {} : { exclusions: report.context.exclusions }),
       effort: plan.route.effort,
-      ...(gate === null
-        ? {}
-        : {
-            approval: {
-              kind: gate.kind,
-              detail: gate.kind === 'remote_disclosure' ? { ...gate.disclosure } : gate.detail,
-            },
-          }),
+      ...(gate === null ? {} : { approval: { kind: gate.kind, detail: gateDetail(gate) } }),
       ...(warnings.length === 0 ? {} : { warnings }),
     })
   }

@@ -7,9 +7,9 @@ import {
   chosenBy,
   type DecisionScene,
   decisionTraces,
+  failureTraces,
   reportOf,
   routeTraces,
-  routingTrace,
 } from '../core/report.ts'
 import {
   isPrivate,
@@ -64,6 +64,10 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
   const failed = new Set<ModelReference>(resumed?.failed)
   let failedCall: CallRecord | null = null
   let lastFailure: Failure | null = null
+  let classified = resumed !== null
+  const policyDigest = deps.state().policyDigest ?? null
+  const told = (cause: Failure) =>
+    failureTraces(plan, cause, { catalogue, failed, used: null, policyDigest }, classified)
   for (;;) {
     const choice: Choice = chooseModel(plan.demands, catalogue, failed)
     if (choice.k === 'list') {
@@ -72,7 +76,10 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
       if (live.abort.signal.aborted) return
       continue
     }
-    if (choice.k === 'none') return fail(live, deps, lastFailure ?? choice.failure, failedCall)
+    if (choice.k === 'none') {
+      const cause = lastFailure ?? choice.failure
+      return fail(live, deps, cause, failedCall, told(cause))
+    }
     const { model, reference, fallbackUsed } = choice
     const prepared = prepareCall(plan, model)
     const report = reportOf(plan, prepared, model, fallbackUsed)
@@ -81,7 +88,7 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
       catalogue,
       failed,
       used: reference,
-      policyDigest: state.policyDigest ?? null,
+      policyDigest,
     }
     const call: CallRecord = {
       provider: model.provider,
@@ -96,7 +103,7 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
     const gate = gateFor(plan, model, prepared, state)
     const traces =
       failed.size > (resumed?.failed?.length ?? 0)
-        ? [routingTrace(plan, report, scene)]
+        ? routeTraces(plan, prepared, report, scene)
         : resumed === null
           ? decisionTraces(plan, prepared, report, scene)
           : isTold(report, state)
@@ -115,6 +122,7 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
       failedCall,
     } as const
     if (!deps.dispatch(resolved) || gate !== null) return
+    classified = true
     live.channel.open()
     const answer = await invoke(live, deps, plan, prepared, call)
     if (live.abort.signal.aborted) return
@@ -146,12 +154,19 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
     const settled = settle(call, 'failed', answer.usage, model)
     live.calls.push(settled)
     const cause = toFailure(answer, answer.failure, model)
+    failed.add(reference)
     if (answer.spoke || !isFallbackEligible(answer.failure.category)) {
       const partial = { text: answer.text, call: settled }
-      deps.dispatch({ type: 'turn_failed', lease: live.lease, failure: cause, partial, call: settled })
+      const ended = {
+        type: 'turn_failed',
+        lease: live.lease,
+        failure: cause,
+        partial,
+        call: settled,
+      } as const
+      deps.dispatch({ ...ended, told: told(cause) })
       return
     }
-    failed.add(reference)
     failedCall = settled
     lastFailure = cause
   }
@@ -189,8 +204,21 @@ function refuseAtBoundary(
   fail(live, deps, cause, { ...turn.call, status: 'failed' })
 }
 
-function fail(live: LiveTurn, deps: ServeDeps, cause: Failure, call: CallRecord | null = null): void {
-  deps.dispatch({ type: 'turn_failed', lease: live.lease, failure: cause, partial: null, call })
+function fail(
+  live: LiveTurn,
+  deps: ServeDeps,
+  cause: Failure,
+  call: CallRecord | null = null,
+  told?: ReturnType<typeof failureTraces>,
+): void {
+  deps.dispatch({
+    type: 'turn_failed',
+    lease: live.lease,
+    failure: cause,
+    partial: null,
+    call,
+    ...(told === undefined ? {} : { told }),
+  })
 }
 
 type Answer = {

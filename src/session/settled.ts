@@ -2,7 +2,7 @@ import type { RunState } from '../core/run/state.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import type { Failure } from '../protocol/execution/errors.ts'
 import { settledApprovals } from '../storage/session/approvals.ts'
-import { callStatus } from '../storage/session/call-status.ts'
+import { callStandings } from '../storage/session/call-status.ts'
 import type { Sql } from '../storage/session/sql.ts'
 
 /** Our ids are UUIDs; what is longer was never one of them. */
@@ -12,8 +12,9 @@ const MAX_NAMED = 100
 
 /**
  * A refused answer learns what became of what it names (U21, U22): `details.settled` holds, for approvals,
- * `{approval_id, outcome, decision?}`, and for calls `{call_id, status}`. Where it names nothing that the session knows,
- * the message says so. Nothing reopens.
+ * `{approval_id, outcome, decision?}`, and for calls `{call_id, status, outcome?, decision?}`, where `outcome` is
+ * `cancelled` or `superseded` if the run went on without a result. Where it names nothing that the session knows, the
+ * message says so. Nothing reopens.
  */
 export function withSettled(
   sql: Sql,
@@ -40,11 +41,11 @@ export function withSettled(
   }
   if (message.type === 'tool_results') {
     const asked = distinct(message.data.results.map(({ call_id: id }) => id))
-    const statuses = callStatus(sql, possible(asked))
-    const settled = [...statuses].flatMap(([id, status]) =>
-      status === 'pending' ? [] : [{ call_id: id, status }],
+    const known = callStandings(sql, possible(asked))
+    const settled = [...known].flatMap(([id, standing]) =>
+      standing.status === 'pending' ? [] : [{ call_id: id, ...standing }],
     )
-    return told(refused, settled, isUnknown(asked, statuses.size) ? 'this session has no such call' : null)
+    return told(refused, settled, isUnknown(asked, known.size) ? 'this session has no such call' : null)
   }
   return refused
 }

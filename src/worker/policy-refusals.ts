@@ -1,4 +1,5 @@
 import { permissionExpansions } from '../core/policy-check/expansions.ts'
+import { MAX_PATTERN_WEIGHT, patternWeight } from '../core/policy-check/pattern-weight.ts'
 import { placeInBody } from '../core/policy-check.ts'
 import { nearest } from '../core/suggest.ts'
 import { ModelCapabilities } from '../protocol/execution/models.ts'
@@ -47,6 +48,25 @@ export const loosenedPermissions = (body: unknown): BodyIssue[] =>
     suggestion,
     details: { tool, base, requested },
   }))
+
+/** Patterns that weigh too much together to be read for each decision. */
+export function tooManyPatterns(body: unknown): BodyIssue[] {
+  const privacy = field(field(body, 'policy'), 'privacy')
+  const lists = [
+    field(privacy, 'restricted_paths'),
+    field(field(privacy, 'remote'), 'blocked_paths'),
+    ...rulesOf(body).map((rule) => field(rule, 'paths')),
+  ]
+  let weight = 0
+  for (const list of lists) {
+    for (const pattern of Array.isArray(list) ? list : []) {
+      if (typeof pattern === 'string') weight += patternWeight(pattern)
+    }
+  }
+  if (weight <= MAX_PATTERN_WEIGHT) return []
+  const message = `the patterns of the policy are too many: ${weight} characters with the alternatives of their braces, and at most ${MAX_PATTERN_WEIGHT} are taken; put several into one wildcard`
+  return [{ code: 'invalid_request', path: 'policy', message, details: { max_weight: MAX_PATTERN_WEIGHT } }]
+}
 
 const toolsOf = (value: unknown): ToolsConfig => ToolsConfig.safeParse(value).data ?? { permissions: {} }
 

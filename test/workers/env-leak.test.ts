@@ -70,7 +70,7 @@ async function askRemote(
 
 const withheld = (count: number) =>
   count === 1
-    ? '1 earlier message (only local models may see them)'
+    ? '1 earlier message (only local models may see it)'
     : `${count} earlier messages (only local models may see them)`
 
 describe('[U37][EC 9] what a local model read of a private file does not reach a remote one', () => {

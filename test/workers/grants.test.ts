@@ -154,6 +154,56 @@ describe('[U23] what the user allowed for the rest of a run', () => {
   })
 })
 
+describe('[EC 13][U23] a cost beyond the limit of a rule', () => {
+  // The scripted models make a call of up to 4,096 tokens cost more than this.
+  const limited = (limit = '0.001') =>
+    makeExecute('do it', {
+      policy: {
+        routing: { rules: [{ name: 'cheap', model: 'openai-compat:cloud/big', cost_limit: limit }] },
+        privacy: { remote: { mode: 'allow' } },
+      },
+    })
+  const money = (detail: Record<string, unknown> | null, field: string) => Number(detail?.[field])
+
+  it('is accepted for the rest of the run, up to twice what was shown; beyond that it is asked again', async () => {
+    const gate = await gateOf(await client.execute(id, limited(), CLOUD))
+    expect(gate).toMatchObject({ kind: 'cost_limit', detail: { rule: 'cheap', limit: '0.001' } })
+    expect(money(gate.detail, 'up_to')).toBeCloseTo(2 * money(gate.detail, 'estimated_max'), 12)
+    models.script({ calls: [READ] }, { calls: [READ] }, { text: ['done'] })
+    const paused = await turnAs(await decide([gate.approval_id, 'approved']), 'awaiting_tool')
+    const listed = {
+      id: expect.any(String),
+      kind: 'cost_limit',
+      provider: 'openai-compat:cloud',
+      model: 'big',
+      paths: [],
+      rule: 'cheap',
+    }
+    const [grant] = (await grants()) ?? []
+    expect(grant).toEqual({ ...listed, up_to: gate.detail?.up_to })
+    await evict()
+    const next = await turnAs(await report(paused.data.tool_requests[0]?.call_id ?? ''), 'awaiting_tool')
+    const long = 'a long result. '.repeat(5000)
+    const again = await gateOf(await report(next.data.tool_requests[0]?.call_id ?? '', long))
+    expect(money(again.detail, 'estimated_max')).toBeGreaterThan(Number(grant?.up_to))
+    expect(models.chats).toHaveLength(2)
+    await turnAs(await decide([again.approval_id, 'approved']), 'completed')
+    expect(await grants()).toBe(undefined)
+  })
+
+  it('can be taken back: the next call is asked for', async () => {
+    const gate = await gateOf(await client.execute(id, limited(), CLOUD))
+    models.script({ calls: [READ] })
+    const paused = await turnAs(await decide([gate.approval_id, 'approved']), 'awaiting_tool')
+    await parsed(await revoke((await grants())?.[0]?.id ?? ''), RevokeGrantResponse)
+    expect(await grants()).toBe(undefined)
+    const again = await gateOf(await report(paused.data.tool_requests[0]?.call_id ?? ''))
+    expect(again.kind).toBe('cost_limit')
+    expect(again.approval_id).not.toBe(gate.approval_id)
+    expect(models.chats).toHaveLength(1)
+  })
+})
+
 describe('[EC 9] a policy that asks about local models, too', () => {
   const local: BodyChanges = {
     policy: { ...routeTo('ollama/small'), privacy: { local: { mode: 'ask' } } },
@@ -249,13 +299,13 @@ describe('[U21][U22] answering what was settled', () => {
     await turnAs(await client.proceed(id, BREAK), 'idle')
     expect(await settled(report(callId))).toEqual({
       phase: 'Idle',
-      settled: [{ call_id: callId, status: 'failed' }],
+      settled: [{ call_id: callId, status: 'failed', outcome: 'cancelled' }],
     })
     models.script({ calls: [READ] })
     const next = await turnAs(await client.execute(id, makeExecute('again')), 'awaiting_tool')
     expect(await settled(report(callId, 'LATE'))).toEqual({
       call_id: callId,
-      settled: [{ call_id: callId, status: 'failed' }],
+      settled: [{ call_id: callId, status: 'failed', outcome: 'cancelled' }],
     })
     models.script({ text: ['done'] })
     const nextCall = next.data.tool_requests[0]?.call_id ?? ''
@@ -266,6 +316,30 @@ describe('[U21][U22] answering what was settled', () => {
     expect(
       JSON.stringify(await inside(id, (sql) => sql.rows('SELECT result FROM tool_calls'))),
     ).not.toContain('LATE')
+  })
+
+  it('[U22] tells what the user decided about a call, and whether new input ended it', async () => {
+    const waiting = async () => {
+      models.script({ calls: [READ] })
+      const paused = await turnAs(await client.execute(id, makeExecute('do it')), 'awaiting_tool')
+      return paused.data.tool_requests[0]?.call_id ?? ''
+    }
+    const declined = await waiting()
+    models.script({ text: ['done'] })
+    const rejection = { call_id: declined, content: 'No.', decision: 'rejected' as const }
+    await turnAs(
+      await client.proceed(id, { type: 'tool_results', data: { results: [rejection] } }),
+      'completed',
+    )
+    expect(await settled(report(declined))).toMatchObject({
+      settled: [{ call_id: declined, status: 'failed', decision: 'rejected' }],
+    })
+    const replaced = await waiting()
+    models.script({ text: ['done'] })
+    await turnAs(await inject('something else'), 'completed')
+    expect(await settled(report(replaced))).toMatchObject({
+      settled: [{ call_id: replaced, status: 'failed', outcome: 'superseded' }],
+    })
   })
 
   it('of ids that the session never had says so', async () => {

@@ -95,6 +95,42 @@ describe('a policy that cannot be carried out', () => {
   })
 })
 
+describe('[D17] patterns that weigh too much together', () => {
+  const many = (count: number, pattern: string) =>
+    Array.from({ length: count }, (_, n) => pattern.replace('N', String(n)))
+
+  it.each([
+    ['in the privacy lists', { privacy: { restricted_paths: many(30_000, 'pN/secret/area/**') } }],
+    [
+      'by the alternatives of their braces',
+      { privacy: { restricted_paths: many(400, `N${'{a,b,c,d}'.repeat(3)}`) } },
+    ],
+    [
+      'in the rules',
+      {
+        routing: {
+          rules: many(40_000, 'rule N').map((name) => ({
+            name,
+            model: 'ollama/small',
+            paths: [`${name}/src/**`],
+          })),
+          default: { model: 'ollama/small' },
+        },
+      },
+    ],
+  ])('%s are refused by execute and preview, and nothing is stored', async (_, policy) => {
+    for (const verb of ['execute', 'preview'] as const) {
+      const answer = await refused(await post(verb, { policy }))
+      expect(answer).toMatchObject({ status: 422, code: 'invalid_request', details: { max_weight: 500_000 } })
+    }
+  })
+
+  it('ten thousand usual ones are taken', async () => {
+    const policy = { privacy: { restricted_paths: many(10_000, 'area-N/secret/**') } }
+    await parsed(await post('preview', { policy }), PreviewResponse)
+  })
+})
+
 describe('a policy that is only odd', () => {
   const ODD: BodyChanges = {
     policy: {

@@ -276,7 +276,7 @@ describe('permissions of a rule', () => {
       PreviewResponse,
     )
     expect(preview.required_permissions).toContainEqual({ permission: 'shell', mode: 'ask' })
-    expect(preview.routing.reason).toContain('execute refuses this turn')
+    expect(preview.routing.reason).toContain('execute refuses this policy')
   })
 })
 

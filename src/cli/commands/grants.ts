@@ -13,7 +13,7 @@ export function addGrantCommands(program: Command, deps: CommandDeps, end: (exit
     .command('grants')
     .summary('list and revoke what you allowed for the rest of a run')
     .description(
-      'Works with what you allowed for the rest of a run: which provider may see which files. A grant ends with its run.',
+      'Works with what you allowed for the rest of a run: which provider may see which files, and which model may cost more than a rule allows. A grant ends with its run.',
     )
     .addHelpText(
       'after',
@@ -27,7 +27,7 @@ Examples:
 
   grants
     .command('list <session>', { isDefault: true })
-    .description('Lists the grants of the current run of a session, each with its files.')
+    .description('Lists the grants of the current run of a session, each with its files or its price.')
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  switchyard grants list 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11')
     .action(async (typed: string, _options: unknown, command: Command) => {
@@ -57,8 +57,13 @@ Examples:
     })
 }
 
-/** The grant on one line, then what may be seen, as the question showed it. */
-function grantLines({ id, provider, paths }: Grant): string {
+/** The grant on one line, as the question showed it; then what may be seen, if that is what it is about. */
+function grantLines({ id, kind, provider, model, paths, rule = '', up_to: upTo }: Grant): string {
+  if (kind === 'cost_limit') {
+    const price = upTo === undefined ? 'what nobody knows' : `up to ${upTo} USD`
+    const called = oneLine(`${provider}/${model}`, MAX_PATH_CHARS)
+    return `${id}  ${called} may cost ${price} a call, beyond the limit of rule ${oneLine(rule, MAX_PATH_CHARS)}\n`
+  }
   const files = paths.length === 0 ? ['(no files)'] : paths.map((path) => oneLine(path, MAX_PATH_CHARS))
   return `${id}  ${oneLine(provider, MAX_PATH_CHARS)} may see the prompt and:\n${files.map((file) => `  ${file}\n`).join('')}`
 }

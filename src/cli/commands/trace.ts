@@ -13,6 +13,7 @@ const MAX_EVENTS = 1_000_000_000
 /** What happened, on one line of a wide terminal beside time, event and model. */
 const MAX_WHAT_CHARS = 160
 const MAX_NAME_CHARS = 120
+const FALLBACK = ', fallback'
 /** `context_selection`, the longest. */
 const EVENT_WIDTH = 17
 
@@ -71,6 +72,12 @@ function line({ created_at, event_type, provider, model, payload }: TraceEvent):
   ].join('  ')
 }
 
+/** A reason that tells of a fallback is of a router of now; an older one leaves it to the flag. */
+function routed({ reason, fallback_used, failure }: Extract<Payload, { type: 'routing_decision' }>): string {
+  const route = fallback_used && !reason.includes(FALLBACK) ? `${reason}${FALLBACK}` : reason
+  return failure === undefined ? route : `${route}; ${failure.code}: ${failure.message}`
+}
+
 function whatHappened(payload: Payload): string {
   switch (payload.type) {
     case 'message':
@@ -78,7 +85,7 @@ function whatHappened(payload: Payload): string {
     case 'classification':
       return `${payload.intent}: ${payload.reason}`
     case 'routing_decision':
-      return `${payload.reason}${payload.fallback_used ? ', fallback' : ''}`
+      return routed(payload)
     case 'context_selection': {
       const { included, path, kind, reason } = payload
       return `${included ? 'included' : 'left out'} ${path ? `${path} (${kind})` : kind}: ${reason}`

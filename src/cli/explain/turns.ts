@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type Check, type ReplayedTurn, replayTurn } from '../../core/replay.ts'
+import { type Check, type ReplayedTurn, type RoutingPayload, replayTurn } from '../../core/replay.ts'
 import type { ModelReference } from '../../protocol/execution/ids.ts'
 import { ExecutePolicy, type TaskIntent } from '../../protocol/execution/policy.ts'
 import type { Payload, Trace, TraceEvent } from '../../protocol/execution/trace.ts'
@@ -25,7 +25,7 @@ export type Turn = {
  */
 export type Decision = {
   event: TraceEvent
-  routing: Extract<Payload, { type: 'routing_decision' }>
+  routing: RoutingPayload
   /** The key of its policy, and the policy; null where the trace does not hold it. */
   key: string
   kept: KeptPolicy | null
@@ -63,6 +63,8 @@ export function servedBy({ events }: Turn): { intent: TaskIntent; model: ModelRe
   const routed = events.findLast(({ event_type }) => event_type === 'routing_decision') ?? first
   // What is checked is what the payload says; the clear fields beside it stand in for a sealed one.
   const payload = 'plaintext' in routed.payload ? routed.payload.plaintext : null
+  if (payload?.type === 'routing_decision' && payload.failure !== undefined)
+    return { intent: routed.task_type, model: `nobody (${payload.failure.code})` }
   const { provider, model } = payload?.type === 'routing_decision' ? payload : routed
   return { intent: routed.task_type, model: `${provider}/${model}` }
 }
@@ -85,7 +87,7 @@ export function decisionsOf({ events }: Turn, policies: Policies): Decision[] {
     const payload = 'plaintext' in event.payload ? event.payload.plaintext : null
     if (event.event_type === 'classification')
       classification = payload?.type === 'classification' ? payload : null
-    if (payload?.type !== 'routing_decision') return []
+    if (payload?.type !== 'routing_decision' || isBrokenOff(payload)) return []
     const key = payload.inputs?.policy ?? ''
     const kept = policies.get(key) ?? null
     const policy = kept?.policy ?? null
@@ -93,6 +95,10 @@ export function decisionsOf({ events }: Turn, policies: Policies): Decision[] {
     return [{ event, routing: payload, key, kept, check }]
   })
 }
+
+/** A model failed, and the turn with it: that is told, and was no decision. */
+export const isBrokenOff = ({ failure, inputs }: RoutingPayload): boolean =>
+  failure !== undefined && inputs?.models.some(({ verdict }) => verdict === 'failed') === true
 
 /** What the checks of a turn come to: one that differs weighs most, then one that cannot be made. */
 export function verdictOf(decisions: readonly Decision[]): Check<unknown>['k'] {

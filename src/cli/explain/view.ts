@@ -1,3 +1,4 @@
+import type { RoutingPayload } from '../../core/replay.ts'
 import { assertNever } from '../../protocol/assert.ts'
 import type { PolicyWarning } from '../../protocol/execution/preview.ts'
 import type { RoutingInputs, TraceEvent } from '../../protocol/execution/trace.ts'
@@ -5,7 +6,7 @@ import type { Paint } from '../paint.ts'
 import { oneLine } from '../printable.ts'
 import { payloadsOf, sayApproval, sayCalls, sayCosts, sayIncluded, sayLeftOut } from './happenings.ts'
 import { type Entry, labelled, WIDTH, wrap } from './lines.ts'
-import { type Decision, servedBy, type Turn, verdictOf } from './turns.ts'
+import { type Decision, isBrokenOff, servedBy, type Turn, verdictOf } from './turns.ts'
 import { placeOf, sayClassification, sayConsidered, sayLocalReason, sayNarrowed, sayRoute } from './words.ts'
 
 const MAX_NAME_CHARS = 120
@@ -65,9 +66,29 @@ function decisionText(event: TraceEvent, decisions: readonly Decision[], paint: 
   if (payload.type === 'classification')
     return labelled('intent', [`${payload.intent}: ${payload.reason}`], paint.dim)
   if (payload.type === 'approval') return labelled('asked', [sayApproval(payload)], paint.dim)
+  if (payload.type === 'routing_decision' && isBrokenOff(payload))
+    return failureText(payload, paint) + modelsText(payload, paint)
   const decision = decisions.find((one) => one.event === event)
   return decision === undefined ? '' : routeText(decision, paint)
 }
+
+/** What a turn ended with instead of an answer. */
+function failureText(routing: RoutingPayload, paint: Paint): string {
+  const { failure } = routing
+  if (failure === undefined) return ''
+  const label = isBrokenOff(routing) ? 'failed' : 'refused'
+  return labelled(label, [{ text: `${failure.code}: ${failure.message}`, paint: paint.red }], paint.dim)
+}
+
+const modelsText = ({ provider, model, inputs }: RoutingPayload, paint: Paint): string =>
+  labelled(
+    'models',
+    inputs?.models.map((considered): Entry => {
+      const text = `${considered.model}: ${sayConsidered(considered, inputs)}`
+      return considered.verdict === 'used' ? { text, paint: paint.green } : text
+    }) ?? [`${provider}/${model}`],
+    paint.dim,
+  )
 
 function routeText({ routing, kept }: Decision, paint: Paint): string {
   const policy = kept?.policy ?? null
@@ -79,14 +100,8 @@ function routeText({ routing, kept }: Decision, paint: Paint): string {
       [routing.reason, ...placeOf(routing, policy)],
       paint.dim,
     ),
-    labelled(
-      'models',
-      inputs?.models.map((model): Entry => {
-        const text = `${model.model}: ${sayConsidered(model, inputs)}`
-        return model.verdict === 'used' ? { text, paint: paint.green } : text
-      }) ?? [`${routing.provider}/${routing.model}`],
-      paint.dim,
-    ),
+    failureText(routing, paint),
+    modelsText(routing, paint),
     labelled('locality', locality(inputs), paint.dim),
     labelled('narrowed', narrowed, paint.dim),
   ].join('')
@@ -178,10 +193,8 @@ function differences({ check: { classification, routing }, kept }: Decision): st
 /** What is amiss in the policies that decided, each thing once (EC 24.2). */
 export function warningsText(perPolicy: readonly (readonly PolicyWarning[])[], paint: Paint): string {
   const entries = perPolicy.flatMap((warnings) =>
-    warnings.map(({ path, message, suggestion }) => {
-      const instead = suggestion === undefined ? '' : `; write \`${suggestion}\` instead`
-      return `${path}: ${message}${instead}`
-    }),
+    // A message says by itself what to write instead.
+    warnings.map(({ path, message }) => `${path}: ${message}`),
   )
   const lines = [...new Set(entries)].flatMap((entry) => wrap(oneLine(entry, MAX_WARNING_CHARS), WIDTH - 2))
   if (lines.length === 0) return ''

@@ -18,13 +18,13 @@ export function placeOf(
   return parts.length === 0 ? [] : [parts.join(', ')]
 }
 
-/** Why a model of the route was taken or passed over. */
+/** Why a model of the route was chosen or passed over. One that the user then declined was chosen, and not called. */
 export function sayConsidered(considered: ConsideredModel, inputs: RoutingInputs): string {
   switch (considered.verdict) {
     case 'used':
-      return 'taken'
+      return 'chosen'
     case 'not_reached':
-      return 'not needed'
+      return 'not tried'
     case 'failed':
       return 'called, and did not answer'
     case 'absent':

@@ -9,6 +9,7 @@ export type FindingCode =
   | 'local_models_denied'
   | 'local_only_without_local_model'
   | 'missing_default_route'
+  | 'negated_pattern'
   | 'no_model_allowed'
   | 'pattern_never_matches'
   | 'permission_expansion'
@@ -16,6 +17,7 @@ export type FindingCode =
   | 'repeated_fallback'
   | 'shadowed_rule'
   | 'unknown_context_kind'
+  | 'unknown_permission'
   | 'unreachable_rule'
 
 /** Something amiss in a policy that decodes (EC 24.2). `message` says what happens and what to do. */
@@ -23,7 +25,7 @@ export type PolicyFinding = {
   code: FindingCode
   at: PolicyPlace
   message: string
-  /** What to write in its place. */
+  /** What to write in its place; `message` says it, too. */
   suggestion?: string
 }
 

@@ -34,6 +34,8 @@ function ofRule(
     const message = `${said(pattern)} is invalid: ${invalid}; rule \`${brief(name)}\` never matches${alsoPrivate}`
     return [{ code: 'invalid_glob', at, message }]
   }
+  if (isNegated(pattern))
+    return [{ code: 'negated_pattern', at, message: `${said(pattern)} ${EXCLUDES_NOTHING}` }]
   const odd = neverMatches(pattern)
   if (odd === null) return []
   // What the rule keeps private is read more widely than what it routes: the way out must not narrow it.
@@ -49,11 +51,21 @@ function ofList(pattern: string, at: PolicyPlace, compile: CompileGlob): PolicyF
     return [{ code: 'invalid_glob', at, message }]
   }
   if (pattern === '') return [{ code: 'pattern_never_matches', at, message: KEEPS_NOTHING }]
+  if (isNegated(pattern))
+    return [{ code: 'negated_pattern', at, message: `${said(pattern)} ${FREES_NOTHING}` }]
   const odd = widened(pattern)
   if (odd === null) return []
   const message = `${said(pattern)} is read more widely than it is written: ${odd.because}`
   return [withPlain({ code: 'private_pattern_widened', at, message }, odd.plain)]
 }
+
+/** As lists of ignored files are written: there the mark takes back what others name. Here it is part of a name. */
+const isNegated = (pattern: string): boolean => pattern.startsWith('!')
+
+const FREES_NOTHING =
+  'frees nothing: `!` takes no path back, it is a part of the name, and what another pattern names stays private; take it out'
+const EXCLUDES_NOTHING =
+  'excludes nothing: `!` does not turn a pattern round, it is a part of the name; take it out'
 
 const KEEPS_NOTHING = 'an empty pattern keeps no path private; take it out'
 

@@ -3,20 +3,21 @@
  * root, with `/` between folders and none in front or behind (EC 8.1).
  */
 
+import { OWN_HOME } from '../privacy/spellings.ts'
+
 /** A pattern that is not in the plain form: what it says, and the plain form where there is one. */
 export type OddPattern = { because: string; plain: string | null }
 
 /** A `\` that is meant as a separator: not before a character that file names have and that globs read otherwise. */
 const MEANT_AS_SLASH = /\\(?![[\]{}!,^-])/g
 
-const HOME = /^(?:~|\$HOME|\$\{HOME\}|%USERPROFILE%)(?=[/\\]|$)/i
 const ABSOLUTE = /^(?:[/\\]|[A-Za-z]:[/\\])/
 
 /** Why no candidate path ever matches a routing pattern as it stands; null when one may. */
 export function neverMatches(pattern: string): OddPattern | null {
   if (pattern === '') return { because: 'it is empty', plain: null }
-  if (HOME.test(pattern)) {
-    const rest = simplified(withSlashes(pattern).replace(HOME, ''))
+  if (OWN_HOME.test(pattern)) {
+    const rest = simplified(withSlashes(pattern).replace(OWN_HOME, ''))
     return { because: '`~` stands for no folder here', plain: rest && anywhere(rest) }
   }
   const slashed = withSlashes(pattern)
@@ -42,11 +43,11 @@ export function neverMatches(pattern: string): OddPattern | null {
 export function widened(pattern: string): OddPattern | null {
   const slashed = withSlashes(pattern)
   const isFolder = slashed.endsWith('/')
-  if (HOME.test(pattern) || ABSOLUTE.test(pattern)) {
-    const because = HOME.test(pattern)
+  if (OWN_HOME.test(pattern) || ABSOLUTE.test(pattern)) {
+    const because = OWN_HOME.test(pattern)
       ? 'it stands for that place in every home folder'
       : 'it is held against the absolute path and against the path from the workspace root'
-    const rest = simplified(slashed.replace(HOME, '').replace(/\/$/, ''))
+    const rest = simplified(slashed.replace(OWN_HOME, '').replace(/\/$/, ''))
     return { because, plain: rest === null ? '**' : anywhere(isFolder ? withAllIn(rest) : rest) }
   }
   const path = simplified(slashed.replace(/\/$/, ''))

@@ -1,21 +1,36 @@
 /**
  * Which files a text says that its pieces come from: headers of diffs, `path:line:text` as grep prints it,
  * `==> path <==`, headings over the text of a file, and JSON objects with a path beside a text. Lists of names attribute
- * nothing. A line that can be read in several ways gives every reading.
+ * nothing. A line that can be read in several ways gives every reading. Time and memory grow with the text and no faster,
+ * whatever it holds (D17).
  */
 
+import { isDeeperThan, MAX_JSON_DEPTH } from '../../protocol/json-depth.ts'
 import { shownPaths } from '../diff-paths.ts'
-import { PATH_ARGUMENT, snakeCase } from '../transcript.ts'
+import { type Budget, makeBudget } from './budget.ts'
+import { isText, isTextMember, namesOfMember } from './json-members.ts'
+import { holdsNeedle, linesWith, mayName, type Needles } from './needles.ts'
 
-/** Narrows the search to lines in which one of these texts stands, in small ASCII letters; null looks at all. */
-export type Needles = readonly string[] | null
+/** What a text attributes its pieces to, as far as it may be constrained. */
+export type Attributed = {
+  names: ReadonlySet<string>
+  /** False if there was more than can be read: then the text may show anything. */
+  isWhole: boolean
+}
 
 /** JSON inside JSON, as in the answer of a tool server, is opened so many times. */
 const MAX_DEPTH = 6
 /** Names end early in a line: a longer beginning is text. */
-const MAX_NAME_CHARS = 1024
+export const MAX_NAME_CHARS = 1024
 /** So many colons may stand in what goes before the text: of a revision, a drive, and a name that has some itself. */
 const MAX_COLONS = 6
+/** A name that goes before `-12-text` may hold numbers itself: so many of its ends are tried. */
+const MAX_DASHES = 16
+/** Every blank in the header of a diff may be the one between two names; honest names have few. */
+const MAX_HEADER_BLANKS = 16
+/** Names that may be constrained, which in an honest text are few or the same again and again. */
+const MAX_NAMES = 20_000
+const MAX_NAMES_CHARS = 2_000_000
 
 const ESC = '\u001b'
 /** Colours and links, which a terminal does not show as text. */
@@ -24,136 +39,220 @@ const DIFF_LINE = /^(?:diff |--- |\+\+\+ |rename |copy |Index: )/
 /** What marks a line as the heading of a file. */
 const HEADING =
   /^(?:[\s│┃|]*(?:file(?: ?name| ?path)?|path|source|Index|\*\*\* (?:Add|Update|Delete) File|Move to)\s*[:=]\s*|(?:={2,}>?|-{3,}>?|#{1,6}|\/\/|\*{3,}|>{2,}|<{2,}|<!--|\/\*)\s*(?:(?:begin|start)\s+)?(?:(?:of\s+)?file(?: ?name| ?path)?|path|source)?\s*:?\s*|`{3,}\s*\w*[\s:]+|`{3,})/i
-const HEADING_END = /\s*(?:<?={2,}|-{3,}|#+|\*{3,}|<{2,}|-->|\*\/|`)?[\s:]*$/
+/** What may close a heading, and how many of it in a row. */
+const CLOSINGS: readonly [sign: string, least: number, most: number][] = [
+  ['-->', 1, 1],
+  ['*/', 1, 1],
+  ['`', 1, 1],
+  ['=', 2, MAX_NAME_CHARS],
+  ['-', 3, MAX_NAME_CHARS],
+  ['#', 1, MAX_NAME_CHARS],
+  ['*', 3, MAX_NAME_CHARS],
+  ['<', 2, MAX_NAME_CHARS],
+]
+const LINE_NUMBER = /\s{0,16}\d{1,12}[:\-|│]/y
+const FRAME = /[:=\-*#~]/
+const FRAME_LINE = /(?:^|\n)[:=\-*#~]{4,}$/
 const ATTRIBUTE = /\b(?:file|path|name|filename|filepath|src|source|href|uri)\s*=\s*(?:"([^"]+)"|'([^']+)')/gi
-const TAGGED = /<(?:source|path|file|filename|file_path|name|uri)>\s*([^<]+?)\s*<\//gi
-/** Members of an object that hold what stands in a file. */
-const TEXT_MEMBER =
-  /(^|_)(contents?|texts?|body|lines?|snippets?|match(es)?|previews?|data|values?|code|source|excerpts?|context|output|diff|patch|hunks?|before|after|old|new|result|stdout)(_|$)/
-const NAME_MEMBER =
-  /(^|_)(names?|ur[il]s?|source|location|title|label|id|key|target|file_?paths?|path_?names?)$/
-const NAME_IN_JSON = /"(?:[\w-]*(?:path|file|name|uri|source))"\s*:\s*"((?:[^"\\]|\\.)*)"/gi
+const TAG = /<(?:source|path|file|filename|file_path|name|uri)>/gi
+/** A line that begins like JSON. Each start looks at the blanks of its own line alone. */
+const JSON_LINE = /^[^\S\n\r\u2028\u2029]*[[{]/m
+/** A member of an object and the quote before its value, as far as it is a text. */
+const MEMBER = /"([\w-]+)"\s*:\s*("?)/g
+const TEXT_KEY = /content|text|body|line|snippet|match|data|code|output|diff|patch/i
+const NAME_KEY = /(?:path|file|name|uri|source)$/i
 
-/** Each name once or more often, in no particular order. */
-export function* attributedPaths(text: string, needles: Needles, depth = 0): Generator<string, void> {
-  if (needles !== null && !holdsAny(text, needles)) return
-  const plain = text.includes(ESC) ? text.replace(ESCAPES, '') : text
-  const parsed = depth < MAX_DEPTH ? parseJson(plain) : undefined
-  if (parsed !== undefined) {
-    yield* inJson(parsed, needles, depth)
-    return
+type Found = { names: Set<string>; budget: Budget; needles: Needles; last: string }
+
+/** Reads a text for names of which the needles leave open that they are constrained. */
+export function attributedPaths(text: string, needles: Needles): Attributed {
+  const found: Found = {
+    names: new Set(),
+    budget: makeBudget(MAX_NAMES, MAX_NAMES_CHARS),
+    needles,
+    last: '',
   }
-  for (const [start, end] of linesWith(plain, needles)) {
-    const line = plain.slice(start, end).trimEnd()
-    yield* inLine(line, plain, start, end)
-    // One object per line.
-    if (/^\s*[[{]/.test(line) && /[\]}]$/.test(line) && depth < MAX_DEPTH)
-      yield* inJson(parseJson(line), needles, depth)
-  }
-  // Cut off in the middle, or printed over many lines after something else, it still says what its pieces are.
-  if (/^\s*[[{]/m.test(plain)) yield* brokenJson(plain)
+  inText(text, found, 0)
+  return { names: found.names, isWhole: !found.budget.isSpent }
 }
 
-function* inLine(line: string, text: string, start: number, end: number): Generator<string, void> {
-  yield* beforeText(line)
-  if (DIFF_LINE.test(line)) {
-    yield* shownPaths(line) ?? []
-    yield* line.split(/\s+/).slice(1)
+function add(name: string, found: Found): void {
+  // Of many lines in a row the same is said.
+  if (name === found.last || name === '' || name === '/dev/null' || found.budget.isSpent) return
+  found.last = name
+  if (!mayName(name, found.needles) || found.names.has(name)) return
+  if (found.budget.take(name.length)) found.names.add(name)
+}
+
+const giveUp = (found: Found): void => {
+  found.budget.take(Number.POSITIVE_INFINITY)
+}
+
+function inText(text: string, found: Found, depth: number): void {
+  if (!holdsNeedle(text, found.needles)) return
+  const plain = text.includes(ESC) ? text.replace(ESCAPES, '') : text
+  if (depth < MAX_DEPTH && inJson(plain, found, depth)) return
+  for (const { start, end, needleAt } of linesWith(plain, found.needles)) {
+    if (found.budget.isSpent) return
+    const line = plain.slice(start, end).trimEnd()
+    inLine(line, needleAt - start, found)
+    if (isHeadingOfLines(plain, start, end)) add(line.trim(), found)
+    // One object per line.
+    if (depth < MAX_DEPTH && (line.endsWith('}') || line.endsWith(']'))) inJson(line, found, depth)
   }
-  if (line.length <= MAX_NAME_CHARS && HEADING.test(line)) {
-    const name = line.replace(HEADING, '').replace(HEADING_END, '')
-    yield name
-    yield name.replace(/^["'`]|["'`]$/g, '')
-    yield* name.split(/[\s()]+/)
+  // Cut off in the middle, or printed over many lines after something else, it still says what its pieces are.
+  if (JSON_LINE.test(plain)) inBrokenJson(plain, found)
+}
+
+function inLine(line: string, needleAt: number, found: Found): void {
+  beforeText(line, needleAt, found)
+  if (DIFF_LINE.test(line)) inDiffLine(line, found)
+  const heading = line.length <= MAX_NAME_CHARS ? HEADING.exec(line)?.[0] : undefined
+  if (heading !== undefined) {
+    const name = withoutClosing(line.slice(heading.length))
+    add(name, found)
+    add(name.replace(/^["'`]|["'`]$/g, ''), found)
+    for (const word of name.split(/[\s()]+/)) add(word, found)
   }
   if (line.includes('<')) {
-    for (const [, double, single] of line.matchAll(ATTRIBUTE)) yield double ?? single ?? ''
-    for (const [, name] of line.matchAll(TAGGED)) yield name ?? ''
+    for (const [, double, single] of line.matchAll(ATTRIBUTE)) add(double ?? single ?? '', found)
+    for (const { index, 0: tag } of line.matchAll(TAG)) {
+      const end = line.indexOf('<', index + tag.length)
+      if (end >= 0 && line[end + 1] === '/') add(line.slice(index + tag.length, end).trim(), found)
+    }
   }
-  if (isHeadingOfLines(text, start, end)) yield line.trim()
 }
 
 /** What stands before `:text`, `:12:text`, `-12-text`, or a zero byte. */
-function* beforeText(line: string): Generator<string, void> {
+function beforeText(line: string, needleAt: number, found: Found): void {
   const head = line.slice(0, MAX_NAME_CHARS)
+  const colon = head.indexOf(':')
   let from = 0
   let count = 0
   for (let i = 0; i < head.length && count < MAX_COLONS; i++) {
     const char = head[i]
     if (char !== ':' && char !== '\0' && char !== '\t') continue
-    if (line.slice(i + 1).trim() === '') return
-    yield head.slice(0, i)
-    if (from > 0) yield head.slice(from, i)
+    // The line has no blanks at its end.
+    if (i + 1 === line.length) return
+    add(head.slice(0, i), found)
+    if (from > 0) add(head.slice(from, i), found)
     from = i + 1
     count++
   }
+  if (!/[-=]\d/.test(head)) return
+  let early = 0
+  let late = 0
   for (const { index } of head.matchAll(/[-=](?=\d+[-=:])/g)) {
-    yield head.slice(0, index)
-    const colon = head.indexOf(':')
-    if (colon >= 0 && colon < index) yield head.slice(colon + 1, index)
+    // A constrained name ends behind its needle, whatever numbers stand before.
+    if (index <= needleAt ? early++ >= MAX_DASHES : late++ >= MAX_DASHES) continue
+    add(head.slice(0, index), found)
+    if (colon >= 0 && colon < index) add(head.slice(colon + 1, index), found)
   }
+}
+
+function inDiffLine(line: string, found: Found): void {
+  const words = line.split(/\s+/)
+  if (line.startsWith('diff ') && words.length > MAX_HEADER_BLANKS) giveUp(found)
+  else for (const name of shownPaths(line) ?? []) add(name, found)
+  for (const word of words.slice(1)) add(word, found)
+}
+
+function withoutClosing(heading: string): string {
+  let end = heading.length
+  const trim = (chars: RegExp) => {
+    while (end > 0 && chars.test(heading[end - 1] ?? '')) end--
+  }
+  trim(/[\s:]/)
+  for (const [sign, least, most] of CLOSINGS) {
+    let start = end
+    let count = 0
+    while (count < most && heading.endsWith(sign, start) && start > 0) {
+      start -= sign.length
+      count++
+    }
+    if (count < least) continue
+    end = sign === '=' && heading[start - 1] === '<' ? start - 1 : start
+    break
+  }
+  trim(/\s/)
+  return heading.slice(0, end)
 }
 
 /** A line of its own over numbered lines, as `rg --heading` prints, or framed, as `more` does. */
 function isHeadingOfLines(text: string, start: number, end: number): boolean {
-  const next = text.slice(end + 1, end + 24)
-  if (/^\s*\d+[:\-|│]/.test(next)) return true
-  const before = text.slice(Math.max(0, start - 80), Math.max(0, start - 1))
-  return /(?:^|\n)[:=\-*#~]{4,}\r?$/.test(before)
+  LINE_NUMBER.lastIndex = end + 1
+  if (LINE_NUMBER.test(text)) return true
+  const closes = text[start - 2] === '\r' ? start - 2 : start - 1
+  return FRAME.test(text[closes - 1] ?? '') && FRAME_LINE.test(text.slice(Math.max(0, closes - 80), closes))
 }
 
-function* inJson(value: unknown, needles: Needles, depth: number): Generator<string, void> {
+/** @returns false for what is no JSON object or list */
+function inJson(text: string, found: Found, depth: number): boolean {
+  const parsed = parseJson(text)
+  if (parsed === undefined) return false
+  // What opens so often has to close as often. Something in it may be constrained, or it would not be looked at.
+  if (text.length > 2 * MAX_JSON_DEPTH && isDeeperThan(parsed, MAX_JSON_DEPTH)) giveUp(found)
+  else inValue(parsed, found, depth)
+  return true
+}
+
+/** @returns whether there is any text in the value */
+function inValue(value: unknown, found: Found, depth: number): boolean {
   if (typeof value === 'string') {
-    yield* attributedPaths(value, needles, depth + 1)
-    return
+    inText(value, found, depth + 1)
+    return isText(value)
   }
-  if (typeof value !== 'object' || value === null) return
+  if (typeof value !== 'object' || value === null) return false
   if (Array.isArray(value)) {
-    for (const item of value) yield* inJson(item, needles, depth)
-    return
+    let holdsText = false
+    for (const item of value) holdsText = inValue(item, found, depth) || holdsText
+    return holdsText
   }
-  const members = Object.entries(value).map(([key, item]): [string, string, unknown] => [
-    key,
-    snakeCase(key),
-    item,
-  ])
-  const hasText = members.some(
-    ([, key, item]) => TEXT_MEMBER.test(key) && !isName(key, item) && holdsText(item),
-  )
-  for (const [given, key, item] of members) {
-    if (hasText && isName(key, item)) yield* namesIn(item)
+  let holdsText = false
+  let showsText = false
+  const names: string[][] = []
+  for (const [key, item] of Object.entries(value)) {
+    const itemHoldsText = inValue(item, found, depth)
+    holdsText ||= itemHoldsText
+    const named = namesOfMember(key, item)
+    names.push(named)
+    const isOfText = isTextMember(key)
+    showsText ||= itemHoldsText && isOfText && named.length === 0
     // As in `{ "src/a.ts": "…" }`.
-    if (/[./\\]/.test(given) || !TEXT_MEMBER.test(key)) if (holdsText(item)) yield given
-    yield* inJson(item, needles, depth)
+    if (itemHoldsText && (!isOfText || /[./\\]/.test(key))) add(key, found)
+  }
+  if (showsText) for (const name of names.flat()) add(name, found)
+  return holdsText
+}
+
+/** Members are looked for one by one, whatever stands around them. */
+function inBrokenJson(text: string, found: Found): void {
+  const names: string[] = []
+  let showsText = false
+  for (const { index, 0: member, 1: key = '', 2: quote } of text.matchAll(MEMBER)) {
+    showsText ||= TEXT_KEY.test(key)
+    if (quote !== '' && NAME_KEY.test(key)) {
+      const start = index + member.length
+      const end = closingQuote(text, start)
+      if (end !== null && mayName(text.slice(start, end), found.needles)) names.push(text.slice(start, end))
+    }
+  }
+  if (!showsText) return
+  for (const name of names) {
+    add(name, found)
+    add(name.replace(/\\(.)/g, '$1'), found)
   }
 }
 
-/** Of `source`, only a short single line is a name. */
-const isName = (key: string, item: unknown): boolean =>
-  (PATH_ARGUMENT.test(key) || NAME_MEMBER.test(key)) &&
-  namesIn(item).some((name) => name.length <= MAX_NAME_CHARS && !name.includes('\n'))
-
-/** A name by itself, or as `{ "text": … }` around it. */
-function namesIn(item: unknown): string[] {
-  if (typeof item === 'string') return [item]
-  if (Array.isArray(item)) return item.filter((one) => typeof one === 'string')
-  if (typeof item !== 'object' || item === null) return []
-  return Object.values(item).filter((one) => typeof one === 'string')
-}
-
-function holdsText(item: unknown): boolean {
-  if (typeof item === 'string') return item.trim() !== ''
-  if (Array.isArray(item)) return item.some(holdsText)
-  return typeof item === 'object' && item !== null && Object.values(item).some(holdsText)
-}
-
-function* brokenJson(text: string): Generator<string, void> {
-  if (!/"[\w-]*(?:content|text|body|line|snippet|match|data|code|output|diff|patch)[\w-]*"\s*:/i.test(text))
-    return
-  for (const [, name] of text.matchAll(NAME_IN_JSON)) {
-    yield name ?? ''
-    yield (name ?? '').replace(/\\(.)/g, '$1')
+/** Null where the text is cut off, or too long to be a name. */
+function closingQuote(text: string, from: number): number | null {
+  // Each character of a name may be written as one escape of six.
+  const last = Math.min(text.length, from + 6 * MAX_NAME_CHARS)
+  for (let i = from; i < last; i++) {
+    if (text[i] === '\\') i++
+    else if (text[i] === '"') return i
   }
+  return null
 }
 
 /** Undefined for what is no JSON object or list. */
@@ -164,48 +263,5 @@ function parseJson(text: string): unknown {
   } catch {
     // Most likely a text that begins with a bracket.
     return undefined
-  }
-}
-
-/** One expression per list: a text may be taken apart into many. */
-const compiled = new WeakMap<readonly string[], RegExp>()
-
-function expressionOf(needles: readonly string[]): RegExp {
-  const known = compiled.get(needles)
-  if (known !== undefined) return known
-  const source = needles.map((needle) => needle.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|')
-  const made = new RegExp(source === '' ? '(?!)' : source, 'gi')
-  compiled.set(needles, made)
-  return made
-}
-
-function holdsAny(text: string, needles: readonly string[]): boolean {
-  const wanted = expressionOf(needles)
-  wanted.lastIndex = 0
-  return wanted.test(text)
-}
-
-/** Where the lines begin and end that hold a needle. */
-function* linesWith(text: string, needles: Needles): Generator<[start: number, end: number], void> {
-  if (needles === null) {
-    for (let start = 0; start <= text.length; ) {
-      const at = text.indexOf('\n', start)
-      const end = at < 0 ? text.length : at
-      yield [start, end]
-      start = end + 1
-    }
-    return
-  }
-  const wanted = expressionOf(needles)
-  for (let from = 0; from <= text.length; ) {
-    // Set each time: another text may have been looked at in between.
-    wanted.lastIndex = from
-    const hit = wanted.exec(text)
-    if (hit === null) return
-    const start = text.lastIndexOf('\n', hit.index) + 1
-    const at = text.indexOf('\n', hit.index)
-    const end = at < 0 ? text.length : at
-    yield [start, end]
-    from = end + 1
   }
 }

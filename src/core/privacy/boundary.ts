@@ -1,4 +1,4 @@
-import { FRAME_TEXTS } from '../assemble.ts'
+import { FRAME_TEXTS, toldCall } from '../assemble.ts'
 import { runUnits } from '../candidates.ts'
 import { contextBlock } from '../context.ts'
 import type { PreparedCall, TurnPlan } from '../resolve.ts'
@@ -39,7 +39,9 @@ export function boundaryBreach(turn: TurnPlan, { request, verdicts, tools }: Pre
     ...FRAME_TEXTS,
     ...verdicts.map(({ candidate: { path, label } }) => contextBlock(path ?? label, '')),
     ...verdicts.flatMap(({ candidate }) => (candidate.constrained ? [] : [candidate.content])),
-    ...view.transcript.filter(isSent).flatMap(messageTexts),
+    ...view.transcript
+      .filter(isSent)
+      .flatMap((message) => [...messageTexts(message), ...message.calls.map(toldCall)]),
     ...turn.tools.flatMap((tool) => (tool.isPrivate === true ? [] : [tool.description])),
   ])
   for (const line of linesOf(requestTexts(request))) {

@@ -4,6 +4,8 @@
  * as `*`.
  */
 
+import type { Budget } from './budget.ts'
+
 export type CommandWords = {
   /** May hold wildcards. */
   words: Set<string>
@@ -35,34 +37,41 @@ const ANY = '*'
 /** Stands for a value that is not known, while a line is read. */
 const UNKNOWN = '\u0001'
 
-/** Reads a command line. */
-export function commandWords(command: string): CommandWords {
-  const found: CommandWords = {
+/**
+ * Reads a command line.
+ * @param budget for every form of every word; where it does not suffice, words are missing
+ */
+export function commandWords(command: string, budget: Budget): CommandWords {
+  const found: Found = {
     words: new Set(),
     folders: [],
     ignoresCase: /(?:^|\s)(?:-i(?:name|path|wholename)|--iglob|nocaseglob)(?:\s|$)/i.test(command),
+    budget,
   }
   collect(command, found, new Map(), 0)
   return found
 }
 
-function collect(command: string, found: CommandWords, variables: Map<string, string>, depth: number): void {
-  for (const word of command.split(SEPARATORS)) addForms(word, found.words)
+type Found = CommandWords & { budget: Budget }
+
+function collect(command: string, found: Found, variables: Map<string, string>, depth: number): void {
+  for (const word of command.split(SEPARATORS)) addForms(word, found)
   // In one shell a backtick takes the next character as it is.
   if (/\w`\w/.test(command)) {
-    for (const word of command.replaceAll('`', '').split(SEPARATORS)) addForms(word, found.words)
+    for (const word of command.replaceAll('`', '').split(SEPARATORS)) addForms(word, found)
   }
   // Patterns like `.e@(nv|rc)`: what they stand for is taken to be anything.
   const line = command.replace(/[@?*+!]\([^()\s]*\)/g, ANY)
-  const words = lex(line, variables)
-  const below = words.filter((_, index) => NAMES_BELOW.test(words[index - 1] ?? ''))
+  const words = lex(line, variables, found.budget)
+  const below = new Set(words.filter((_, index) => NAMES_BELOW.test(words[index - 1] ?? '')))
   for (const [index, word] of words.entries()) {
-    addForms(word, found.words)
+    if (found.budget.isSpent) return
+    addForms(word, found)
     if (depth < MAX_DEPTH && /[\s;|&<>()"'`]/.test(word)) collect(word, found, variables, depth + 1)
     const folder = folderOf(words, index)
     if (folder !== null) goTo(folder, found.folders)
-    else if (below.length > 0 && !word.startsWith('-') && !below.includes(word)) {
-      for (const name of below) addForms(`${word}/${name}`, found.words)
+    else if (!word.startsWith('-') && !below.has(word)) {
+      for (const name of below) addForms(`${word}/${name}`, found)
     }
   }
 }
@@ -90,7 +99,7 @@ function goTo(folder: string, folders: string[]): void {
 }
 
 /** Splits as a Unix shell does, quotes and backslashes taken away, and sets variables on the way. */
-function lex(line: string, variables: Map<string, string>): string[] {
+function lex(line: string, variables: Map<string, string>, budget: Budget): string[] {
   const words: string[] = []
   let word: string | null = null
   let quote = ''
@@ -115,6 +124,8 @@ function lex(line: string, variables: Map<string, string>): string[] {
       i = close
     } else if (char === '$' && /[\w{]/.test(line[i + 1] ?? '')) {
       const { value, length } = variableAt(line, i, variables)
+      // A few letters may stand for a long value, time and again.
+      if (!budget.take(value.length)) return words
       word = (word ?? '') + value
       i += length - 1
     } else if (char === '"' || (char === "'" && quote === '')) {
@@ -164,15 +175,17 @@ const unescapeAnsi = (text: string): string =>
   )
 
 /** Adds every form of a word in which it may be a name. */
-function addForms(word: string, words: Set<string>): void {
+function addForms(word: string, found: Found): void {
   if (word === '' || word.length > MAX_WORD_CHARS) return
-  for (const braced of expandBraces(word)) {
-    for (const form of [braced, braced.replace(/["'`^\\]/g, '')]) {
+  for (const braced of expandBraces(word, found.budget)) {
+    const bare = braced.replace(/["'`^\\]/g, '')
+    for (const form of bare === braced ? [braced] : [braced, bare]) {
       for (const part of cuts(form)) {
-        addWord(part, words)
+        if (!found.budget.take(part.length)) return
+        addWord(part, found.words)
         // `-f.env`, `+x`, `!.env`
         const option = /^(?:-\w|[-+!^#]+)(?=.)/.exec(part)
-        if (option !== null) addWord(part.slice(option[0].length), words)
+        if (option !== null) addWord(part.slice(option[0].length), found.words)
       }
     }
   }
@@ -204,22 +217,48 @@ function cuts(word: string): string[] {
   return count > 1 ? [...parts, word.slice(start)] : parts
 }
 
-/** `{a,b}c` as `ac` and `bc`; a range of letters as any. */
-function expandBraces(word: string): string[] {
+/** Signs of data and programs: their braces give no names, and their members are words of their own anyway. */
+const DATA = /[:=;()"']/
+
+/**
+ * `{a,b}c` as `ac` and `bc`; a range of letters as any. Of braces that give more names than a shell is ever asked for,
+ * each group is taken to be anything in data, and counts as unreadable elsewhere.
+ */
+function expandBraces(word: string, budget: Budget): string[] {
   let open = [word]
-  const done: string[] = []
-  while (open.length > 0 && open.length + done.length <= MAX_BRACED) {
-    const next: string[] = []
+  const done = new Set([word])
+  while (open.length > 0) {
+    const next = new Set<string>()
     for (const one of open) {
-      const inner = /\{([^{}]*(?:,|\.\.)[^{}]*)\}/.exec(one)
-      if (inner === null) done.push(one)
-      else {
-        const members = inner[1]?.includes(',') ? (inner[1]?.split(',') ?? []) : [ANY]
-        const [before, after] = [one.slice(0, inner.index), one.slice(inner.index + inner[0].length)]
-        next.push(...members.map((member) => before + member + after))
+      const group = innermostGroup(one)
+      if (group === null) {
+        done.add(one)
+        continue
       }
+      const members = group.text.includes(',') ? group.text.split(',') : [ANY]
+      const tooMany = members.length + next.size + done.size > MAX_BRACED
+      if (tooMany && !DATA.test(word)) {
+        budget.take(Number.POSITIVE_INFINITY)
+        return []
+      }
+      const [before, after] = [one.slice(0, group.start), one.slice(group.end)]
+      for (const member of tooMany ? [ANY] : members) next.add(before + member + after)
     }
-    open = next
+    open = [...next]
   }
-  return open.length === 0 ? [word, ...done] : [word, ...done, ...open]
+  return [...done]
+}
+
+/** The first braces without others in them that hold a list or a range. */
+function innermostGroup(word: string): { start: number; end: number; text: string } | null {
+  let start = -1
+  for (let i = 0; i < word.length; i++) {
+    if (word[i] === '{') start = i
+    else if (word[i] === '}' && start >= 0) {
+      const text = word.slice(start + 1, i)
+      if (text.includes(',') || text.includes('..')) return { start, end: i + 1, text }
+      start = -1
+    }
+  }
+  return null
 }

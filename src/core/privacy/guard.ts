@@ -1,22 +1,22 @@
 import type { PrivacyPolicy, RoutingRule } from '../../protocol/execution/policy.ts'
-import { compileGlob, foldCase, type Glob } from '../../protocol/glob.ts'
+import { foldCase, type Glob } from '../../protocol/glob.ts'
 import { agreement } from '../../protocol/glob-overlap.ts'
 import { hashOf } from '../hash.ts'
 import { normalisePath } from '../paths.ts'
 import type { TranscriptCall } from '../transcript.ts'
-import { makeCallTest, spellsPartOf } from './call-constraint.ts'
-import { type PrivacyPattern, readPattern } from './patterns.ts'
-import { makeNamer } from './spellings.ts'
+import { constraintOfCall, type PathTest, spellsPartOf } from './call-constraint.ts'
+import { globOf, type PrivacyPattern, readPattern } from './patterns.ts'
+import { canonicalRoot, makeNamer } from './spellings.ts'
 
 /** Which pattern of which list makes a path one that only local models may see. */
 export type Constraint = {
-  /** As reports show it: normalised. */
+  /** As reports show it: normalised. Of what is not read, which part of the call it is. */
   path: string
   pattern: string
   /** `restricted_paths`, `remote.blocked_paths`, or: rule `NAME`. */
   list: string
   /** How the pattern covers the path; `path` is the contract's own reading (EC 8.2). */
-  how: 'path' | 'base name' | 'folder' | 'letter case' | 'spelling' | 'invalid pattern'
+  how: 'path' | 'base name' | 'folder' | 'letter case' | 'spelling' | 'invalid pattern' | 'too long'
 }
 
 /** Tells what must never reach a remote model (EC 9), and why. */
@@ -36,6 +36,8 @@ export type PrivacyGuard = {
 /** One line for people: what matches what, and how where it is not the plain reading. */
 export function sayConstraint({ path, pattern, list, how }: Constraint): string {
   if (how === 'invalid pattern') return `\`${pattern}\` of ${list} is no valid pattern, so every path counts`
+  if (how === 'too long')
+    return `${path} is too long to be read to its end, so it counts as matching \`${pattern}\` of ${list}`
   const by = how === 'path' ? '' : how === 'spelling' ? ' (in another spelling)' : ` (by its ${how})`
   return `\`${path}\` matches \`${pattern}\` of ${list}${by}`
 }
@@ -49,19 +51,36 @@ const NAMING_AGREEMENT = 2
 /** Enough for a word that says at least how long the name is: `.???`. */
 const SIZED_NAMING_AGREEMENT = 1
 
+/** Paths of which a guard remembers what it found; longer ones are seldom asked for twice. */
+const MAX_KNOWN_PATHS = 4096
+const MAX_KNOWN_PATH_CHARS = 512
+
+/** The guard of a policy, which mostly stays the same object from turn to turn. */
+const known = new WeakMap<
+  PrivacyPolicy,
+  { rules: readonly RoutingRule[]; root: string; guard: PrivacyGuard }
+>()
+
 /**
  * Constrained = covered by `restricted_paths`, `remote.blocked_paths` or the paths of a `local_only` rule. A pattern
- * that cannot be read constrains every path: it fails closed (EC 8.2). What was asked once is remembered, so a guard is
- * for one decision.
+ * that cannot be read constrains every path: it fails closed (EC 8.2). The same policy gives the same guard.
  */
 export function makePrivacyGuard(
   privacy: PrivacyPolicy,
   rules: readonly RoutingRule[],
   root: string,
 ): PrivacyGuard {
+  const before = known.get(privacy)
+  if (before !== undefined && before.rules === rules && before.root === root) return before.guard
+  const guard = newGuard(privacy, rules, root)
+  known.set(privacy, { rules, root, guard })
+  return guard
+}
+
+function newGuard(privacy: PrivacyPolicy, rules: readonly RoutingRule[], root: string): PrivacyGuard {
   const { patterns, broken } = readLists(privacy, rules, root)
   const namer = makeNamer(root)
-  const known = new Map<string, Constraint | null>()
+  const found = new Map<string, Constraint | null>()
 
   const find = (path: string): Constraint | null => {
     const names = namer(path)
@@ -77,10 +96,13 @@ export function makePrivacyGuard(
     return broken === null ? null : { ...broken, path: normalisePath(path, root) }
   }
   const constraintOf = (path: string): Constraint | null => {
-    const before = known.get(path)
+    const before = found.get(path)
     if (before !== undefined) return before
     const constraint = find(path)
-    known.set(path, constraint)
+    if (path.length <= MAX_KNOWN_PATH_CHARS) {
+      if (found.size >= MAX_KNOWN_PATHS) found.clear()
+      found.set(path, constraint)
+    }
     return constraint
   }
   const constraintOfFolder = (path: string): Constraint | null => {
@@ -89,18 +111,22 @@ export function makePrivacyGuard(
     const inside = constraintOf(`${path}/${ANY_NAME}`)
     return inside === null ? null : { ...inside, path: normalisePath(path, root) }
   }
-  const constraintOfWildcards = (word: string, ignoreCase: boolean): Constraint | null => {
+  const constraintOfWildcards: PathTest['constraintOfWildcards'] = (word, ignoreCase, budget) => {
     const enough = word.includes('*') ? NAMING_AGREEMENT : SIZED_NAMING_AGREEMENT
     for (const name of namer(word)) {
       const folds = ignoreCase || name.ignoresCase
       const globs = new Map<string | null, Glob | null>()
       for (const { pattern, list, reading } of patterns) {
         if (reading.needles !== null && !ignoreCase && !spellsPartOf(word, reading.needles)) continue
-        for (const cover of reading.covers) {
+        for (const cover of reading.covers()) {
           const text = name[cover.of]
           if (!globs.has(text)) globs.set(text, text === null ? null : globOf(text, folds))
           const glob = globs.get(text) ?? null
-          if (glob === null || (agreement(glob, folds ? cover.folded : cover.plain) ?? 0) < enough) continue
+          if (glob === null) continue
+          const covered = cover.names(folds)
+          const pairs = glob.alternatives.length * covered.alternatives.length
+          if (!budget.take(pairs * word.length)) return null
+          if ((agreement(glob, covered) ?? 0) < enough) continue
           return { path: normalisePath(word, root), pattern, list, how: 'spelling' }
         }
       }
@@ -108,17 +134,23 @@ export function makePrivacyGuard(
     return null
   }
 
+  const constrainsSome = patterns.length > 0 || broken !== null
+  const paths: PathTest = {
+    constraintOf,
+    constraintOfFolder,
+    constraintOfWildcards,
+    constraintOfUnread: (part) => {
+      const { pattern, list } = patterns[0] ?? broken ?? { pattern: '**', list: 'restricted_paths' }
+      return { path: part, pattern, list, how: 'too long' }
+    },
+    needles: broken === null ? needlesOf(patterns) : null,
+    constrainsSome,
+  }
   return {
     constraintOf,
     constraintOfFolder,
-    constraintOfCall: makeCallTest({
-      constraintOf,
-      constraintOfFolder,
-      constraintOfWildcards,
-      needles: broken === null ? needlesOf(patterns) : null,
-      constrainsSome: patterns.length > 0 || broken !== null,
-    }),
-    constrainsSome: patterns.length > 0 || broken !== null,
+    constraintOfCall: (call) => constraintOfCall(call, paths),
+    constrainsSome,
     key: keyOf(privacy, rules, root),
   }
 }
@@ -129,12 +161,6 @@ function keyOf(privacy: PrivacyPolicy, rules: readonly RoutingRule[], root: stri
   return hashOf(JSON.stringify([root, listed]))
 }
 
-/** A word as a pattern; null where its wildcards make none. */
-function globOf(word: string, ignoreCase: boolean): Glob | null {
-  const compiled = compileGlob(word, { unbounded: true, ignoreCase })
-  return 'invalid' in compiled ? null : compiled.glob
-}
-
 /** @returns broken: the first pattern that cannot be read, as the constraint that it is for every path */
 function readLists(
   privacy: PrivacyPolicy,
@@ -142,10 +168,11 @@ function readLists(
   root: string,
 ): { patterns: Listed[]; broken: Omit<Constraint, 'path'> | null } {
   const listed = listedPatterns(privacy, rules)
+  const base = canonicalRoot(root)
   const patterns: Listed[] = []
   let broken: Omit<Constraint, 'path'> | null = null
   for (const { pattern, list } of listed) {
-    const reading = readPattern(pattern, root)
+    const reading = readPattern(pattern, root, base)
     if ('invalid' in reading) broken ??= { pattern, list, how: 'invalid pattern' }
     else patterns.push({ pattern, list, reading })
   }

@@ -1,3 +1,4 @@
+import { spell } from '../paths.ts'
 import { ANY_FILE, type Seen, type TranscriptCall, type TranscriptMessage } from '../transcript.ts'
 import { pastCallsOf, type TurnView } from '../turn-view.ts'
 import { type PrivacyGuard, sayConstraint } from './guard.ts'
@@ -6,7 +7,7 @@ import { formatRanges, parseRanges } from './seq-ranges.ts'
 /** More files than this are not told one by one: any file may then be among them. */
 const MAX_SEEN_FILES = 500
 
-const SAID_IN_BOUND_TURN = 'it was said in a turn that only local models could serve'
+const SAID_IN_BOUND_TURN = 'what was said there was kept with local models'
 const UNNAMED_FILES = 'its prompt held files that nothing names'
 const TOO_LONG_AGO = 'it builds on what is too long ago to be held against the policy of now'
 
@@ -25,22 +26,19 @@ export function messageConstraints(view: TurnView, guard: PrivacyGuard): Map<num
   const oldest = oldestWithoutGap(transcript)
   for (const message of transcript) {
     if (message.role === 'assistant') {
-      touch(touched, message.runId, callsConstraint(message.calls, guard))
-      if (guard.constrainsSome && message.seen !== undefined && message.seen.under !== guard.key) {
+      touch(touched, message.runId, callsConstraint(message.calls, guard, foreignRoot(message, view)))
+      const { seen } = message
+      if (guard.constrainsSome && seen !== undefined && seen.under !== guard.key) {
         const beginsBefore = olderMessages > 0 && message.runId === first
         touch(
           touched,
           message.runId,
-          beginsBefore ? TOO_LONG_AGO : seenConstraint(message.seen, guard, constraints, oldest),
+          beginsBefore ? TOO_LONG_AGO : seenConstraint(seen, guard, constraints, oldest),
         )
       }
     }
-    const constraint =
-      message.localOnly === true
-        ? SAID_IN_BOUND_TURN
-        : message.role === 'assistant'
-          ? touched.get(message.runId)
-          : undefined
+    const found = message.role === 'assistant' ? touched.get(message.runId) : undefined
+    const constraint = found ?? (message.localOnly === true ? SAID_IN_BOUND_TURN : undefined)
     if (constraint !== undefined) constraints.set(message.seq, constraint)
   }
   return constraints
@@ -53,20 +51,42 @@ function touch(touched: Map<string, string>, runId: string, constraint: string |
 /** What was found out about calls that have their results, while they stay the same objects from turn to turn. */
 const KNOWN_CALLS = new WeakMap<TranscriptCall, { under: string; constraint: string | null }>()
 
-/** What the first of these calls that touches a constrained path touches. */
-export function callsConstraint(calls: readonly TranscriptCall[], guard: PrivacyGuard): string | null {
+/**
+ * What the first of these calls that touches a constrained path touches.
+ * @param root of the workspace that they were made in, where that is another one than the guard's
+ */
+export function callsConstraint(
+  calls: readonly TranscriptCall[],
+  guard: PrivacyGuard,
+  root: string | null = null,
+): string | null {
+  const under = root === null ? guard.key : `${guard.key} ${root}`
   for (const call of calls) {
     const known = KNOWN_CALLS.get(call)
-    const constraint = known?.under === guard.key ? known.constraint : callConstraint(call, guard)
+    const constraint = known?.under === under ? known.constraint : callConstraint(call, guard, root, under)
     if (constraint !== null) return constraint
   }
   return null
 }
 
-function callConstraint(call: TranscriptCall, guard: PrivacyGuard): string | null {
-  const found = guard.constraintOfCall(call)
+/** The workspace of an answer, if the current run has another. */
+const foreignRoot = ({ seen }: TranscriptMessage, { runInput }: TurnView): string | null =>
+  seen === undefined || seen.root === runInput.workspace.root ? null : seen.root
+
+function callConstraint(
+  call: TranscriptCall,
+  guard: PrivacyGuard,
+  root: string | null,
+  under: string,
+): string | null {
+  // Of another workspace the call names files as if it had gone there first.
+  const { cwd, ...rest } = call.arguments
+  const there = typeof cwd === 'string' ? `${root}/${cwd}` : root
+  const found =
+    guard.constraintOfCall(call) ??
+    (root === null ? null : guard.constraintOfCall({ ...call, arguments: { ...rest, cwd: there } }))
   const constraint = found === null ? null : sayConstraint(found)
-  if (call.result !== undefined) KNOWN_CALLS.set(call, { under: guard.key, constraint })
+  if (call.result !== undefined) KNOWN_CALLS.set(call, { under, constraint })
   return constraint
 }
 
@@ -98,12 +118,16 @@ function oldestWithoutGap(transcript: readonly TranscriptMessage[]): number {
   return oldest
 }
 
+/** A path as it is known in every workspace. */
+const fromAnywhere = (path: string, root: string): string =>
+  path === ANY_FILE ? path : (spell(path, root).absolute ?? path)
+
 /**
  * What a prompt of these messages holds, beyond what earlier answers of its run tell. `shown`: files that its context
  * shows; `included`: whether a message of the transcript is in it.
  */
 export function seenIn(
-  { transcript, runId }: TurnView,
+  { transcript, runId, runInput }: TurnView,
   guard: PrivacyGuard,
   shown: readonly string[],
   included: (message: TranscriptMessage) => boolean,
@@ -116,10 +140,14 @@ export function seenIn(
     toldMessages.push(...parseRanges(message.seen.messages ?? ''))
   }
   const isTold = (seq: number) => toldMessages.some(([from, to]) => from <= seq && seq <= to)
-  const files = [...new Set(shown)].filter((path) => !toldFiles.has(path))
+  const { root } = runInput.workspace
+  const files = [...new Set(shown.map((path) => fromAnywhere(path, root)))].filter(
+    (path) => !toldFiles.has(path),
+  )
   const messages = transcript.filter((message) => included(message) && !isTold(message.seq))
   return {
     under: guard.key,
+    root,
     ...(files.length === 0 || toldFiles.has(ANY_FILE)
       ? {}
       : { files: files.length > MAX_SEEN_FILES ? [ANY_FILE] : files }),

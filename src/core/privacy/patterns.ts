@@ -3,25 +3,25 @@
  * adds to what stays with local models.
  */
 
-import { compileGlob, foldCase, type Glob } from '../../protocol/glob.ts'
+import { compileGlob, foldCase, type Glob, type Part } from '../../protocol/glob.ts'
 import type { Alternatives } from '../../protocol/glob-overlap.ts'
-import { isAbsolute, withDrive } from '../paths.ts'
-import { canonical, homeOf, type NamedPath } from './spellings.ts'
+import { baseName, isAbsolute, withDrive } from '../paths.ts'
+import { canonical, canonicalRoot, homeOf, type NamedPath, OWN_HOME } from './spellings.ts'
 
 export type Match = 'path' | 'base name' | 'folder' | 'letter case' | 'spelling'
 
-/** Names that a pattern covers, of one kind; `folded` where letter case says nothing. */
+/** Names that a pattern covers, of one kind. */
 export type Cover = {
   of: 'relative' | 'absolute' | 'home'
-  plain: Alternatives
-  folded: Alternatives
+  /** `ignoreCase` where letter case says nothing. */
+  names(ignoreCase: boolean): Alternatives
 }
 
 export type PrivacyPattern = {
   /** How the pattern covers a path; null if it does not. `first` = the path goes by its plain name. */
   match(name: NamedPath, first: boolean): Match | null
   /** What it covers, for questions about sets of paths. */
-  readonly covers: readonly Cover[]
+  covers(): readonly Cover[]
   /**
    * Texts in ASCII, in small letters, of which every path that it covers holds one in one of its names; null if there
    * are none to be had.
@@ -31,19 +31,39 @@ export type PrivacyPattern = {
 
 /** Which name of a path a reading looks at. `component` = each part of it; `lost home` = a home that is not known. */
 type Subject = 'relative' | 'absolute' | 'home' | 'lost home' | 'component'
-type Reading = { subject: Subject; glob: Glob; folded: Glob; how: Match }
+type Reading = {
+  subject: Subject
+  glob: Glob
+  /** The same where letter case says nothing, which is seldom asked for. */
+  folded(): Glob
+  how: Match
+}
 
-/** Reads a pattern of a workspace, or says that it is none. */
-export function readPattern(pattern: string, root: string): PrivacyPattern | { invalid: string } {
+/** Reads a pattern of a workspace, or says that it is none. `base` is the root as `canonicalRoot` leaves it. */
+export function readPattern(
+  pattern: string,
+  root: string,
+  base = canonicalRoot(root),
+): PrivacyPattern | { invalid: string } {
   const compiled = compileGlob(pattern)
   if ('invalid' in compiled) return compiled
   const readings: Reading[] = []
-  for (const [index, text] of textsOf(pattern, root).entries()) {
-    for (const [subject, glob, how] of subjectsOf(text)) {
-      const plain = compileGlob(glob, { unbounded: true })
-      const folded = compileGlob(glob, { unbounded: true, ignoreCase: true })
-      if ('invalid' in plain || 'invalid' in folded) continue
-      readings.push({ subject, glob: plain.glob, folded: folded.glob, how: index === 0 ? how : 'spelling' })
+  const known = new Set<string>()
+  const globs = new Map<string, Glob>([[pattern, compiled.glob]])
+  for (const [index, text] of textsOf(pattern, root, base).entries()) {
+    for (const [subject, globText, how] of subjectsOf(text)) {
+      const name = `${subject}:${globText}`
+      if (known.has(name)) continue
+      known.add(name)
+      const glob = globs.get(globText) ?? globOf(globText, false)
+      if (glob === null) continue
+      globs.set(globText, glob)
+      readings.push({
+        subject,
+        glob,
+        folded: once(() => globOf(globText, true) ?? glob),
+        how: index === 0 ? how : 'spelling',
+      })
     }
   }
   return {
@@ -51,22 +71,31 @@ export function readPattern(pattern: string, root: string): PrivacyPattern | { i
       const how = firstMatch(readings, name)
       return how === null || first || how === 'letter case' ? how : 'spelling'
     },
-    covers: readings.map((reading) => ({
-      of:
-        reading.subject === 'component'
-          ? 'relative'
-          : reading.subject === 'lost home'
-            ? 'home'
-            : reading.subject,
-      plain: coverOf(reading, reading.glob),
-      folded: coverOf(reading, reading.folded),
-    })),
-    needles: needlesOf(readings, root),
+    covers: once(() => readings.map(coverOf)),
+    needles: needlesOf(readings, base),
   }
 }
 
+/** A pattern that is made here, or the word of a command, as a glob; null where it is none. */
+export function globOf(text: string, ignoreCase: boolean): Glob | null {
+  const compiled = compileGlob(text, { unbounded: true, ignoreCase })
+  return 'invalid' in compiled ? null : compiled.glob
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined
+  return () => {
+    made ??= { value: make() }
+    return made.value
+  }
+}
+
+/** Most patterns can only have been meant in one way: they begin with a plain name, and hold nothing that leads elsewhere. */
+const ODD = /^[/~$%]|^file:|^[A-Za-z]:|\\|\/\/|(?:^|\/)\.\.?(?:\/|$)|[^ -~]/i
+
 /** The pattern and the texts that it may have been meant as; the first is what the contract reads, tidied. */
-function textsOf(pattern: string, root: string): string[] {
+function textsOf(pattern: string, root: string, base: string): string[] {
+  if (!ODD.test(pattern)) return [pattern]
   const tidy = (text: string) => withDrive(text.normalize('NFC').replace(/^(?:\.\/+)+/, ''))
   const texts = [tidy(pattern)]
   const add = (text: string) => {
@@ -78,14 +107,13 @@ function textsOf(pattern: string, root: string): string[] {
     add(tidy(withoutDetours(text)))
     // The name of a share, as `spell` leaves it.
     add(tidy(withoutDetours(text)).replace(/^\/{2,}/, '/'))
-    add(tidy(canonical(text.replace(/^(?:\$HOME|\$\{HOME\}|%USERPROFILE%)(?=\/)/i, '~'), null)))
+    add(tidy(canonical(text.replace(OWN_HOME, '~'), null)))
   }
   for (const text of [...texts]) {
     const above = aboveRoot(text, root)
     if (above !== null) add(above)
-    const drive = /^[A-Z]:/.exec(withDrive(root))?.[0]
-    if (drive !== undefined && /^\/(?!\/)/.test(text)) add(canonical(text, root))
-    else if (/^[A-Z]:\//.test(text)) add(canonical(text, root))
+    // The root shows how drives are written.
+    if (/^[A-Z]:/.test(base) ? /^\/(?!\/)/.test(text) : /^[A-Z]:\//.test(text)) add(canonical(text, base))
   }
   return texts
 }
@@ -134,14 +162,14 @@ function firstMatch(readings: readonly Reading[], name: NamedPath): Match | null
   for (const { subject, glob, folded, how } of readings) {
     for (const text of subjectTexts(subject, name)) {
       const match = glob.matches(text)
-        ? subject === 'component' && text !== lastOf(name.relative)
+        ? subject === 'component' && text !== baseName(name.relative)
           ? 'folder'
           : how
         : glob.matchesFolderOf(text)
           ? how === 'spelling'
             ? how
             : 'folder'
-          : name.ignoresCase && (folded.matches(foldCase(text)) || folded.matchesFolderOf(foldCase(text)))
+          : name.ignoresCase && matchesFolded(folded(), foldCase(text))
             ? 'letter case'
             : null
       if (match !== null && (found === null || RANK[match] < RANK[found])) found = match
@@ -151,6 +179,9 @@ function firstMatch(readings: readonly Reading[], name: NamedPath): Match | null
   return found
 }
 
+const matchesFolded = (folded: Glob, text: string): boolean =>
+  folded.matches(text) || folded.matchesFolderOf(text)
+
 /** The plainest way in which a pattern covers a path is the one that is told. */
 const RANK: Readonly<Record<Match, number>> = {
   path: 0,
@@ -159,8 +190,6 @@ const RANK: Readonly<Record<Match, number>> = {
   'letter case': 3,
   spelling: 4,
 }
-
-const lastOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 
 function subjectTexts(subject: Subject, { relative, absolute, home }: NamedPath): string[] {
   const isOutside = relative === '..' || relative.startsWith('../')
@@ -180,8 +209,17 @@ function subjectTexts(subject: Subject, { relative, absolute, home }: NamedPath)
   }
 }
 
+function coverOf({ subject, glob, folded }: Reading): Cover {
+  const plain = once(() => withAllBelow(subject, glob))
+  const small = once(() => withAllBelow(subject, folded()))
+  return {
+    of: subject === 'component' ? 'relative' : subject === 'lost home' ? 'home' : subject,
+    names: (ignoreCase) => (ignoreCase ? small() : plain()),
+  }
+}
+
 /** What the reading matches, and what lies below. */
-function coverOf({ subject }: Reading, { alternatives }: Glob): Alternatives {
+function withAllBelow(subject: Subject, { alternatives }: Glob): Alternatives {
   return {
     alternatives: alternatives
       .map((parts) => (subject === 'component' ? [{ k: 'dirs' as const }, ...parts] : parts))
@@ -189,23 +227,31 @@ function coverOf({ subject }: Reading, { alternatives }: Glob): Alternatives {
   }
 }
 
-function needlesOf(readings: readonly Reading[], root: string): string[] | null {
-  const here = foldCase(root.normalize('NFC'))
+function needlesOf(readings: readonly Reading[], base: string): string[] | null {
+  const here = foldCase(base)
   const needles = new Set<string>()
-  for (const { subject, folded } of readings) {
+  for (const { subject, glob } of readings) {
     // What the root holds itself stands in such a name of each of its files, though not in what is written of them.
     const namesRoot = subject === 'absolute' || subject === 'home'
-    for (const parts of folded.alternatives) {
-      const runs = parts
-        .map((part) => (part.k === 'char' && /[!-.0-~]/.test(part.char) ? part.char : '/'))
-        .join('')
-        .split('/')
-        .filter((run) => run !== '.' && run !== '..' && run !== '~')
-        .filter((run) => run !== '' && !(namesRoot && here.includes(run)))
-      const longest = runs.reduce((best, run) => (run.length > best.length ? run : best), '')
+    for (const parts of glob.alternatives) {
+      let longest = ''
+      let run = ''
+      for (const part of [...parts, END]) {
+        if (part.k === 'char' && /[!-.0-~]/.test(part.char)) {
+          run += part.char
+          continue
+        }
+        if (run.length > longest.length && !/^(?:\.\.?|~)$/.test(run)) {
+          const small = run.toLowerCase()
+          if (!namesRoot || !here.includes(small)) longest = small
+        }
+        run = ''
+      }
       if (longest === '') return null
       needles.add(longest)
     }
   }
   return [...needles]
 }
+
+const END: Part = { k: 'star' }

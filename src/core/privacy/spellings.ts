@@ -15,8 +15,10 @@ export type NamedPath = Spelling & {
 
 /** Folders of a home below each of these; `root` has his own. */
 const HOME = /^(?:\/home\/[^/]+|\/Users\/[^/]+|\/root|[A-Z]:\/Users\/[^/]+)(?=\/|$)/i
-/** How commands write one's own home, and the folder where they run. */
-const OWN_HOME = /^(?:~|\$HOME|\$\{HOME\}|%USERPROFILE%|%HOMEPATH%|\$env:(?:HOME|USERPROFILE))(?=[\\/]|$)/i
+/** How people and commands write their own home. */
+export const OWN_HOME =
+  /^(?:~|\$HOME|\$\{HOME\}|%USERPROFILE%|%HOMEPATH%|\$env:(?:HOME|USERPROFILE))(?=[\\/]|$)/i
+/** The folder where a command runs. */
 const WORKING_FOLDER = /^(?:~\+|\$PWD|\$\{PWD\}|%CD%|\/proc\/(?:self|thread-self|\d+)\/cwd)(?=[\\/]|$)/i
 /** Where file systems ignore letter case by themselves. */
 const CASELESS =
@@ -42,9 +44,12 @@ const ALIASES: readonly [RegExp, string][] = [
 /** The home that a folder of the user's shows; null where it shows none. */
 export const homeOf = (folder: string): string | null => HOME.exec(folder)?.[0] ?? null
 
+/** The root of a workspace in the form that `canonical` asks for. */
+export const canonicalRoot = (root: string): string => canonical(slashed(root), null)
+
 /** Gives every name of a path of a workspace, as the client or a model wrote it; the plain one comes first. */
 export function makeNamer(root: string): (path: string) => NamedPath[] {
-  const base = canonical(slashed(root), null)
+  const base = canonicalRoot(root)
   const rootIgnoresCase = CASELESS.test(slashed(root))
   const named = (path: string, from: string): NamedPath => {
     const spelling = spell(path, from)

@@ -8,6 +8,7 @@ import { failure } from '../../protocol/execution/errors.ts'
 import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
 import type { Payload } from '../../protocol/execution/trace.ts'
 import { acquire, serveNext, withTraces } from './begin.ts'
+import { withCostGrant } from './cost-grants.ts'
 import { idle } from './envelope.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import { withGrant } from './grants.ts'
@@ -63,9 +64,11 @@ export function toolResults(
   const writes: Write[] = sealedWrites(phase.pending, encrypted)
   const events: RunEvent[] = []
   const payloads: Payload[] = []
-  for (const { call_id: callId, content, is_error: isError, decision } of results) {
+  for (const { call_id: callId, content, is_error: failed, decision } of results) {
     const name = open.get(callId)?.toolName
     if (name === undefined) continue
+    // A call that was declined did not run, whatever else its report says (U22).
+    const isError = failed || decision === 'rejected'
     writes.push({ w: 'settle_call', callId, isError, content })
     events.push({ type: 'tool_finished', id: callId, name, success: !isError, content: boundText(content) })
     payloads.push({ type: 'tool_call', tool_name: name, status: isError ? 'failed' : 'completed' })
@@ -165,13 +168,13 @@ export function decide(
 
 /** What a decision that lets the run go on changes for the rest of it (EC 13). */
 function broughtBy(
-  { disclosed }: RunState,
-  { kind, disclosure }: Extract<RunPhase, { k: 'AwaitingApproval' }>,
+  { disclosed, costs = [] }: RunState,
+  { kind, disclosure, cost }: Extract<RunPhase, { k: 'AwaitingApproval' }>,
   decision: ApprovalDecision,
   { newId }: StepContext,
 ): Partial<RunState> {
   if (kind === 'plan') return { planning: false, planApproved: true }
-  if (kind === 'cost_limit') return { costAccepted: true }
+  if (cost !== undefined) return { costs: withCostGrant(costs, cost, newId) }
   if (disclosure === undefined) return {}
   if (decision === 'approved') return { disclosed: withGrant(disclosed, disclosure, newId) }
   return disclosure.local ? { localDeclined: true } : { remoteDeclined: true }

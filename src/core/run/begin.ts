@@ -47,14 +47,7 @@ export function beginRun(
       reply: { by: 'turn', turnId: active.turnId },
     }
   }
-  const given = previous
-    ? supersede(
-        previous,
-        null,
-        { note: 'Cancelled: the user started something else.', outcome: 'superseded' },
-        context,
-      )
-    : null
+  const given = previous ? supersede(previous, null, 'new_run', context) : null
   const runId = context.newId()
   const messageId = context.newId()
   const next: RunState = {
@@ -71,7 +64,6 @@ export function beginRun(
     planApproved: false,
     remoteDeclined: false,
     disclosed: [],
-    costAccepted: false,
     unattendedRounds: 0,
     lastRoute: previous?.lastRoute ?? null,
     promptTraced: false,

@@ -9,7 +9,8 @@ import type {
   TurnResponse,
 } from '../../protocol/execution/turn.ts'
 import type { Usage } from '../../protocol/execution/usage.ts'
-import type { TurnReport } from './inputs.ts'
+import { acceptedUpTo } from './cost-grants.ts'
+import type { Gate, TurnReport } from './inputs.ts'
 
 /** What may answer each pause, in the contract's order (EC 5.5). */
 const NEXT = {
@@ -63,6 +64,22 @@ export const awaitingTool = (
   data: { tool_requests: toolRequests, ...sealing(toEncrypt), trace_id: traceId },
   allowed_continuations: NEXT.awaiting_tool,
 })
+
+/** What a gate is about, as it is shown; of a cost with what a yes would allow (U23). */
+export function gateDetail(gate: Gate): Record<string, unknown> {
+  if (gate.kind === 'remote_disclosure') return { ...gate.disclosure }
+  const { rule, provider, model, limit, estimate } = gate.cost
+  return {
+    rule,
+    limit,
+    ...(estimate === null
+      ? { reason: 'price_unknown' }
+      : { estimated_min: estimate.min, estimated_max: estimate.max, up_to: acceptedUpTo(estimate) }),
+    currency: 'USD',
+    provider,
+    model,
+  }
+}
 
 export const awaitingApproval = (
   approval: PendingApproval,

@@ -6,7 +6,7 @@ import type { ToolRequest, TurnResponse } from '../../protocol/execution/turn.ts
 import type { MediatedCall } from '../mediate.ts'
 import { withTraces } from './begin.ts'
 import { costPayloads } from './costs.ts'
-import { awaitingApproval, awaitingDecrypt, awaitingTool, completed, failed } from './envelope.ts'
+import { awaitingApproval, awaitingDecrypt, awaitingTool, completed, failed, gateDetail } from './envelope.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { RunInputEvent, TurnReport } from './inputs.ts'
 import { saidBy, saying } from './saying.ts'
@@ -33,15 +33,23 @@ export function resolved(
   { report, traces, gate, failed, call, failedCall }: Input<'turn_resolved'>,
   context: StepContext,
 ): Step {
-  const decided: RunState = { ...state, lastRoute: routeOf(report), promptTraced: true }
+  // Behind a gate another model may be the one that the prompt goes to, or none.
+  const sends = gate === null
+  const decided: RunState = {
+    ...state,
+    lastRoute: routeOf(report),
+    promptTraced: state.promptTraced || sends,
+  }
   const { provider, model } = report.routing
   const told: TracePayload[] = [
     ...(failedCall ? costPayloads(failedCall) : []),
     ...traces,
-    ...(state.promptTraced ? [] : [{ type: 'message' as const, role: 'user' as const, provider, model }]),
+    ...(sends && !state.promptTraced
+      ? [{ type: 'message' as const, role: 'user' as const, provider, model }]
+      : []),
   ]
   const before: Write[] = failedCall ? [{ w: 'call_settled', turnId, call: failedCall }] : []
-  if (gate === null) {
+  if (sends) {
     return withTraces(
       {
         state: decided,
@@ -61,7 +69,7 @@ export function resolved(
       k: 'AwaitingApproval',
       approvalId,
       kind: gate.kind,
-      ...(gate.kind === 'remote_disclosure' ? { disclosure: gate.disclosure } : {}),
+      ...(gate.kind === 'remote_disclosure' ? { disclosure: gate.disclosure } : { cost: gate.cost }),
       decided: null,
       ...(failed === undefined || failed.length === 0 ? {} : { failed }),
       pending: [],
@@ -73,8 +81,7 @@ export function resolved(
   }
   const events: RunEvent[] = [{ type: 'approval_requested', approvalId, kind: gate.kind }]
   const traced = withTraces({ state: paused, writes: before, events, effects: [] }, turnId, told, context)
-  const detail = gate.kind === 'remote_disclosure' ? { ...gate.disclosure } : gate.detail
-  const approval = { approval_id: approvalId, kind: gate.kind, detail }
+  const approval = { approval_id: approvalId, kind: gate.kind, detail: gateDetail(gate) }
   return close(traced, turnId, 'done', awaitingApproval(approval, null, traced.state.traceId))
 }
 
@@ -280,11 +287,11 @@ function planMade(
 export function finishFailure(
   state: RunState,
   { turnId }: Serving,
-  { failure: cause, partial, call }: Input<'turn_failed'>,
+  { failure: cause, partial, call, told }: Input<'turn_failed'>,
   context: StepContext,
 ): Step {
   const writes: Write[] = []
-  const payloads: Payload[] = []
+  const payloads: TracePayload[] = []
   if (partial && partial.text.trim() !== '') {
     writes.push(saying(state.runId, partial.text, partial.call, context, { interrupted: true }))
     payloads.push(saidBy(partial.call))
@@ -293,7 +300,9 @@ export function finishFailure(
     writes.push({ w: 'call_settled', turnId, call })
     payloads.push(...costPayloads(call))
   }
-  return ended(state, turnId, failed(cause), writes, [], payloads, context)
+  if (told) payloads.push(...told.traces)
+  const routed = told === undefined ? state : { ...state, lastRoute: told.route }
+  return ended(routed, turnId, failed(cause), writes, [], payloads, context)
 }
 
 function ended(
@@ -302,7 +311,7 @@ function ended(
   outcome: TurnResponse,
   writes: Write[],
   events: RunEvent[],
-  payloads: Payload[],
+  payloads: TracePayload[],
   context: StepContext,
 ): Step {
   const next: RunState = {

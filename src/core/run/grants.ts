@@ -1,6 +1,6 @@
 import { failure } from '../../protocol/execution/errors.ts'
 import type { Grant } from '../../protocol/execution/turn.ts'
-import { type Disclosure, type GivenDisclosure, isOver, type RunState } from './state.ts'
+import { type CostGrant, type Disclosure, type GivenDisclosure, isOver, type RunState } from './state.ts'
 import type { Refusal, Step } from './step.ts'
 
 /** A grant has an id, by which it is listed and revoked; what an older release stored without one is none. */
@@ -39,14 +39,26 @@ export function withGrant(
 export const grantsOf = (state: RunState): Grant[] =>
   isOver(state)
     ? []
-    : state.disclosed.filter(isGrant).map(({ id, provider, model, paths, local }) => ({
-        id,
-        kind: 'remote_disclosure',
-        provider,
-        model,
-        paths,
-        ...(local ? { local } : {}),
-      }))
+    : [...state.disclosed.filter(isGrant).map(listDisclosure), ...(state.costs ?? []).map(listCost)]
+
+const listDisclosure = ({ id, provider, model, paths, local }: GrantedDisclosure): Grant => ({
+  id,
+  kind: 'remote_disclosure',
+  provider,
+  model,
+  paths,
+  ...(local ? { local } : {}),
+})
+
+const listCost = ({ id, rule, provider, model, upTo }: CostGrant): Grant => ({
+  id,
+  kind: 'cost_limit',
+  provider,
+  model,
+  paths: [],
+  rule,
+  ...(upTo === undefined ? {} : { up_to: upTo }),
+})
 
 /**
  * Takes a grant back (U23). A call that is under way has been sent; what comes after it is asked for again.
@@ -57,6 +69,12 @@ export function revokeGrant(state: RunState | null, grantId: string): Step | Ref
     const unknown = failure('invalid_request', 'the current run has no such grant', { grant_id: grantId })
     return { refused: { ...unknown, status: 404 } }
   }
-  const disclosed = state.disclosed.filter(({ id }) => id !== grantId)
-  return { state: { ...state, disclosed }, writes: [], events: [], effects: [] }
+  const { costs = [], ...rest } = state
+  const kept = costs.filter(({ id }) => id !== grantId)
+  const next: RunState = {
+    ...rest,
+    disclosed: state.disclosed.filter(({ id }) => id !== grantId),
+    ...(kept.length === 0 ? {} : { costs: kept }),
+  }
+  return { state: next, writes: [], events: [], effects: [] }
 }

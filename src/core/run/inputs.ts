@@ -11,7 +11,7 @@ import type {
 } from '../../protocol/execution/turn.ts'
 import type { Usage } from '../../protocol/execution/usage.ts'
 import type { MediatedCall } from '../mediate.ts'
-import type { Disclosure, Driver } from './state.ts'
+import type { AskedCost, Disclosure, Driver, LastRoute } from './state.ts'
 import type { CallRecord, TracePayload } from './writes.ts'
 
 /** What a turn was decided to be, as reports show it. */
@@ -20,7 +20,7 @@ export type TurnReport = { classification: Classification; routing: RoutingDecis
 /** A decision that has to be asked for before the model may be invoked (EC 13). */
 export type Gate =
   | { kind: 'remote_disclosure'; disclosure: Disclosure }
-  | { kind: 'cost_limit'; detail: Record<string, unknown> }
+  | { kind: 'cost_limit'; cost: AskedCost }
 
 /** What a model had said when it was cut off. */
 export type Partial = { text: string; call: CallRecord }
@@ -82,7 +82,15 @@ export type RunInputEvent =
       /** In a sealed session: what the router wrote and the client has to seal (EC 17.2). */
       toEncrypt: PlainMap | null
     }
-  | { type: 'turn_failed'; lease: string; failure: Failure; partial: Partial | null; call: CallRecord | null }
+  | {
+      type: 'turn_failed'
+      lease: string
+      failure: Failure
+      partial: Partial | null
+      call: CallRecord | null
+      /** How the trace tells of it, where the turn was decided far enough. */
+      told?: { route: LastRoute; traces: TracePayload[] }
+    }
   /** The turn is still being served. */
   | { type: 'lease_renewed'; lease: string }
   /** The object came up; a lock that it finds was left by a crash. */

@@ -32,8 +32,7 @@ export function stop(
     const outcome = idle(state.traceId)
     return { state, writes: [], events: [], effects: [], reply: { by: 'outcome', outcome } }
   }
-  const ending = { note: 'Cancelled by the user.', outcome: 'cancelled' } as const
-  const ended = supersede(state, partial, ending, context)
+  const ended = supersede(state, partial, 'stopped', context)
   const turnId = state.active?.turnId ?? state.checkpointTurnId
   const next: Step = {
     state: {
@@ -73,14 +72,13 @@ export function inject(
   if (state.unsettled?.kind === 'inject' && isResend(state, digest)) {
     return serveNext({ ...state, active }, [], [], state.turn)
   }
-  const ending = { note: 'Cancelled: the user gave new input.', outcome: 'superseded' } as const
-  const ended = supersede(state, partial, ending, context)
+  const ended = supersede(state, partial, 'new_input', context)
   const fresh = isOver(state)
   const runId = fresh ? context.newId() : state.runId
   const messageId = context.newId()
   const text = messages.map((message) => message.text).join('\n')
   const turn = fresh ? 1 : state.turn + 1
-  const { localDeclined, ...rest } = state
+  const { localDeclined, costs, ...rest } = state
   const next: RunState = {
     ...rest,
     runId,
@@ -99,11 +97,11 @@ export function inject(
           planVersion: 0,
           remoteDeclined: false,
           disclosed: [],
-          costAccepted: false,
         }
-      : localDeclined
-        ? { localDeclined }
-        : {}),
+      : {
+          ...(localDeclined === undefined ? {} : { localDeclined }),
+          ...(costs === undefined ? {} : { costs }),
+        }),
   }
   const prompt = boundText(text)
   const result = serveNext(

@@ -1,5 +1,5 @@
 import type { ApprovalDecision } from '../../protocol/execution/continue.ts'
-import type { ContentRef, ModelReference, Provider } from '../../protocol/execution/ids.ts'
+import type { ContentRef, Decimal, ModelReference, Provider } from '../../protocol/execution/ids.ts'
 import type { TaskIntent } from '../../protocol/execution/policy.ts'
 import type { ApprovalKind, ToolApproval } from '../../protocol/execution/turn.ts'
 
@@ -35,6 +35,24 @@ export type Disclosure = {
  */
 export type GivenDisclosure = Disclosure & { id?: string }
 
+/** A call that may cost more than its rule allows, as it was shown to the user before it may leave (EC 13). */
+export type AskedCost = {
+  /** The name of the rule that sets the limit. */
+  rule: string
+  provider: Provider
+  model: string
+  limit: Decimal
+  /** From the prompt alone to the longest answer; null where nobody knows the price (EC 20.3). */
+  estimate: { min: Decimal; max: Decimal } | null
+}
+
+/** A cost that the user accepted, for the rest of the run, of calls by this rule to this model (U23). */
+export type CostGrant = Pick<AskedCost, 'rule' | 'provider' | 'model'> & {
+  id: string
+  /** The most that one call may cost. Absent: calls are accepted whose price nobody knows, and no others. */
+  upTo?: Decimal
+}
+
 /** The durable checkpoint of a run (EC 5.1). Each phase carries only its own fields. */
 export type RunPhase =
   | { k: 'Idle' }
@@ -48,6 +66,8 @@ export type RunPhase =
       planId?: string
       /** What a disclosure approval is about. */
       disclosure?: Disclosure
+      /** What a cost approval is about; absent in states of older releases, where a yes brings nothing. */
+      cost?: AskedCost
       /** The decision has been accepted; the turn that it started has not reached a checkpoint yet. */
       decided: ApprovalDecision | null
       /** What had been asked in this turn before the gate, and did not answer. */
@@ -93,7 +113,8 @@ export type RunState = {
   localDeclined?: true
   /** What may be shown in this run without asking again, one entry per provider and locality (EC 13, U23). */
   disclosed: GivenDisclosure[]
-  costAccepted: boolean
+  /** What calls may cost without asking again, one entry per rule, model and whether the price is known; absent for none. */
+  costs?: CostGrant[]
   /** Model calls in a row that were answered by the router alone. */
   unattendedRounds: number
   lastRoute: LastRoute | null

@@ -1,4 +1,3 @@
-import type { ApprovalDecision } from '../../protocol/execution/continue.ts'
 import type { Payload } from '../../protocol/execution/trace.ts'
 import { costPayloads } from './costs.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
@@ -6,13 +5,34 @@ import type { Partial } from './inputs.ts'
 import { saidBy, saying } from './saying.ts'
 import { decisionTarget, isOver, type RunState, type ToolWait } from './state.ts'
 import type { Effect, Step, StepContext } from './step.ts'
-import type { SettledOutcome, Write } from './writes.ts'
+import type { EndedOutcome, Write } from './writes.ts'
 
 /** What a superseding message leaves behind of the turn or the pause that it ends (EC 15). */
 export type Superseded = { writes: Write[]; events: RunEvent[]; effects: Effect[]; payloads: Payload[] }
 
-/** Why something is ended: what a call that waits is answered with, and what became of a decision that waits (U22). */
-export type Ending = { note: string; outcome: Exclude<SettledOutcome, ApprovalDecision> }
+/**
+ * Why something is ended (U22): what becomes of a decision that waits, why, and what a call that waits is answered with.
+ * Stored results are told apart by these notes (`endingOf`): a note that is changed keeps its old text among them.
+ */
+const ENDINGS = {
+  stopped: { outcome: 'cancelled', reason: 'the run was stopped', note: 'Cancelled by the user.' },
+  new_input: {
+    outcome: 'superseded',
+    reason: 'the user gave new input',
+    note: 'Cancelled: the user gave new input.',
+  },
+  new_run: {
+    outcome: 'superseded',
+    reason: 'the user started something else',
+    note: 'Cancelled: the user started something else.',
+  },
+} as const satisfies Record<string, { outcome: EndedOutcome; reason: string; note: string }>
+
+export type Ending = keyof typeof ENDINGS
+
+/** What ended the wait for a call that was answered with this error; null where the call's own report is its result. */
+export const endingOf = (result: string): EndedOutcome | null =>
+  Object.values(ENDINGS).find(({ note }) => note === result)?.outcome ?? null
 
 /**
  * Ends what is going on: the turn that is being served is cut and its partial kept as interrupted; calls that wait
@@ -21,9 +41,10 @@ export type Ending = { note: string; outcome: Exclude<SettledOutcome, ApprovalDe
 export function supersede(
   state: RunState,
   partial: Partial | null,
-  { note, outcome }: Ending,
+  ending: Ending,
   context: StepContext,
 ): Superseded {
+  const { outcome, reason, note } = ENDINGS[ending]
   const result: Superseded = { writes: [], events: [], effects: [], payloads: [] }
   if (state.active) {
     const { turnId } = state.active
@@ -54,6 +75,14 @@ export function supersede(
     if (phase.planId !== undefined)
       result.writes.push({ w: 'plan_status', id: phase.planId, status: 'rejected' })
     result.events.push({ type: 'approval_resolved', approvalId: phase.approvalId, decision: 'rejected' })
+    result.payloads.push({
+      type: 'approval',
+      target_type: target.targetType,
+      target_id: target.targetId,
+      decision: 'rejected',
+      reason: `${outcome}: ${reason}`,
+      kind: phase.kind,
+    })
   }
   return result
 }

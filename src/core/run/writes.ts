@@ -47,11 +47,11 @@ export type CallRecord = {
   seen?: Seen
 }
 
-/**
- * What became of a decision that was waited for (U22): the user's word, or that the run went on without it: `cancelled`
- * by a stop, `superseded` by new input.
- */
-export type SettledOutcome = ApprovalDecision | 'cancelled' | 'superseded'
+/** What was waited for is not waited for any more: `cancelled` by a stop, `superseded` by new input (U22). */
+export type EndedOutcome = 'cancelled' | 'superseded'
+
+/** What became of a decision that was waited for (U22): the user's word, or that the run went on without it. */
+export type SettledOutcome = ApprovalDecision | EndedOutcome
 
 export type NewCall = {
   id: string

@@ -49,7 +49,12 @@ export const ExportRecord = z
       interrupted: z.boolean().optional(),
       local_only: z.boolean().optional().describe('Only local models may see it.'),
       seen: z
-        .object({ under: z.string(), files: z.array(z.string()).optional(), messages: z.string().optional() })
+        .object({
+          under: z.string(),
+          root: z.string(),
+          files: z.array(z.string()).optional(),
+          messages: z.string().optional(),
+        })
         .optional()
         .describe('What its prompt held, for policies that come later.'),
       tool_calls: z.array(ExportedToolCall).optional(),

@@ -48,7 +48,7 @@ export const PreviewResponse = z
     warnings: z
       .array(PolicyWarning)
       .optional()
-      .describe('What is amiss in the policy without stopping a run.'),
+      .describe('What is amiss in the policy: nothing that stops a run, but for `permission_expansion`.'),
   })
   .meta({ id: 'PreviewResponse' })
 export type PreviewResponse = z.infer<typeof PreviewResponse>

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ApprovalDecision } from './continue.ts'
+import { ApiErrorBody } from './errors.ts'
 import { Count, Decimal, Provider, Timestamp, Uuid } from './ids.ts'
 import { ModelAuthRequirement, ModelCapabilities } from './models.ts'
 import { Effort, TaskIntent } from './policy.ts'
@@ -104,6 +105,11 @@ export const RoutingDecisionPayload = z
     override_used: z.boolean(),
     reason: z.string(),
     inputs: RoutingInputs.optional(),
+    failure: ApiErrorBody.pick({ code: true, message: true })
+      .optional()
+      .describe(
+        'What the turn ended with instead of an answer; the model is the one that was meant to serve it.',
+      ),
   })
   .meta({ id: 'RoutingDecisionPayload' })
 

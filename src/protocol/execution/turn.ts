@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ApprovalDecision, ContinueKind } from './continue.ts'
 import { ApiErrorBody } from './errors.ts'
-import { Count, Provider, Uuid } from './ids.ts'
+import { Count, Decimal, Provider, Uuid } from './ids.ts'
 import { TaskIntent } from './policy.ts'
 import { PlainMap, SealedMap } from './sealed.ts'
 import { MessageRole } from './session.ts'
@@ -141,7 +141,7 @@ export const EndedRun = z
     run_id: Uuid,
     interrupted: z.boolean().describe('A turn was being served, and its model call was cut.'),
     tool_calls: z.array(z.string()).describe('Calls that waited for a result, and are cancelled.'),
-    approval_id: z.string().optional().describe('The approval that waited, and is rejected.'),
+    approval_id: z.string().optional().describe('The approval that waited, and is ended.'),
   })
   .meta({ id: 'EndedRun' })
 export type EndedRun = z.infer<typeof EndedRun>
@@ -218,17 +218,22 @@ export const RunningTurn = z.object(running).meta({ id: 'RunningTurn' })
 export type RunningTurn = z.infer<typeof RunningTurn>
 
 /**
- * What the user has allowed for the rest of the run (U23): models of `provider` may see the content of `paths`, besides
- * what is said and what their own tool calls bring. `model` is the one that it was first allowed for.
+ * What the user has allowed for the rest of the run (U23). `remote_disclosure`: models of `provider` may see the content of
+ * `paths`, besides what is said and what their own tool calls bring; `model` is the one that it was first allowed for.
+ * `cost_limit`: calls of `model` by `rule` may cost more than the rule allows; there are no `paths`.
  */
 export const Grant = z
   .object({
     id: Uuid,
-    kind: z.literal('remote_disclosure'),
+    kind: z.enum(['remote_disclosure', 'cost_limit']),
     provider: Provider,
     model: z.string(),
     paths: z.array(z.string()),
     local: z.literal(true).optional().describe('It was asked for local models of the provider.'),
+    rule: z.string().optional().describe('Of a cost: the rule whose limit may be exceeded.'),
+    up_to: Decimal.optional().describe(
+      'Of a cost: the most that one call may cost. Absent for calls whose price nobody knows.',
+    ),
   })
   .meta({ id: 'Grant' })
 export type Grant = z.infer<typeof Grant>

@@ -44,9 +44,13 @@ export function commitStep(
         saveRunInput(sql, runInput)
         if (result.state.policyDigest != null) savePolicy(sql, result.state.policyDigest, runInput.policy)
         return
-      case 'injected_input':
-        saveRunInput(sql, withoutAttachments(loadRunInput(sql)))
+      case 'injected_input': {
+        const input = withoutAttachments(loadRunInput(sql))
+        saveRunInput(sql, input)
+        // The traces that named it may be gone since, and it with them.
+        if (result.state.policyDigest != null) savePolicy(sql, result.state.policyDigest, input.policy)
         return
+      }
       case 'user_message':
       case 'assistant_message':
         counters.message++

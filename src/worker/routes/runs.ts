@@ -12,7 +12,7 @@ import { sessionStub } from '../env.ts'
 import { failed } from '../errors.ts'
 import { readIdempotencyKey } from '../idempotency-key.ts'
 import { checkSession, identify, ownSession } from '../middleware/identify.ts'
-import { loosenedPermissions, unknownCapabilities } from '../policy-refusals.ts'
+import { loosenedPermissions, tooManyPatterns, unknownCapabilities } from '../policy-refusals.ts'
 
 export const runs = new Hono<AppEnv>()
 
@@ -35,7 +35,7 @@ runs.post('/:session_id/continue', async (c) => {
 })
 
 runs.post('/:session_id/preview', async (c) => {
-  const body = await readBody(c, ExecuteRequest, unknownCapabilities)
+  const body = await readBody(c, ExecuteRequest, notToPreview)
   if (!body.ok) return failed(c, body.error)
   const refused = checkSession(c)
   if (refused) return failed(c, refused)
@@ -70,7 +70,9 @@ async function execute(c: Context<AppEnv>, stream: boolean): Promise<Response> {
 }
 
 /** A preview shows such permissions as a warning instead (EC 2.13). */
-const notToCarryOut = (json: unknown) => [...unknownCapabilities(json), ...loosenedPermissions(json)]
+const notToCarryOut = (json: unknown) => [...notToPreview(json), ...loosenedPermissions(json)]
+
+const notToPreview = (json: unknown) => [...unknownCapabilities(json), ...tooManyPatterns(json)]
 
 function turnOptions(c: Context<AppEnv>, { digest }: Body<unknown>, stream: boolean) {
   const key = readIdempotencyKey(c)

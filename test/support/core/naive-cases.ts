@@ -182,7 +182,7 @@ export function makeRoutingCase(random: Random): RoutingCase {
     },
   }
   const view = makeView(makeRequest(parts), {
-    said: makeSaid(parts.text ?? '', firstTurn, text, path, random),
+    said: makeSaid(parts.text ?? '', firstTurn, text, path, place.root, random),
     firstTurn,
     planApproved: !firstTurn && random.chance(0.3),
     remoteDeclined: random.chance(0.06),
@@ -241,6 +241,7 @@ function makeSaid(
   firstTurn: boolean,
   text: () => string,
   path: () => string,
+  root: string,
   random: Random,
 ): NonNullable<NonNullable<Parameters<typeof makeView>[1]>['said']> {
   const call = (index: number) =>
@@ -262,7 +263,7 @@ function makeSaid(
       modelSays(text(), {
         runId,
         ...local,
-        ...(random.chance(0.3) ? { seen: { under: 'an earlier policy', files: [path()] } } : {}),
+        ...(random.chance(0.3) ? { seen: { under: 'an earlier policy', root, files: [path()] } } : {}),
       }),
     ]
   })

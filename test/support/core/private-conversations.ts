@@ -72,7 +72,9 @@ export class Conversation {
 
   #seen(files: readonly string[]): Pick<Said, 'seen'> {
     const spellings = files.map((file) => spelled(file, this.#place, this.#random))
-    return files.length === 0 ? {} : { seen: { under: 'an earlier policy', files: spellings } }
+    return files.length === 0
+      ? {}
+      : { seen: { under: 'an earlier policy', root: this.#place.root, files: spellings } }
   }
 
   #call(id: string, before: boolean, runId: string): { call: TranscriptCall; touched: string[] } {

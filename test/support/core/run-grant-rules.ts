@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { grantsOf } from '../../../src/core/run/grants.ts'
 import type { RunInputEvent } from '../../../src/core/run/inputs.ts'
-import type { Disclosure, RunState } from '../../../src/core/run/state.ts'
+import type { AskedCost, Disclosure, RunState } from '../../../src/core/run/state.ts'
 import type { SettledOutcome } from '../../../src/core/run/writes.ts'
 import type { Machine } from './run-machine.ts'
 
@@ -12,6 +12,10 @@ export function must(condition: unknown, message: string): asserts condition {
 }
 
 const reach = ({ provider, local }: Disclosure): string => `${provider} ${local ? 'local' : 'remote'}`
+
+/** A price that nobody knows is accepted apart from those that are known. */
+const priced = ({ rule, provider, model, estimate }: AskedCost): string =>
+  JSON.stringify([rule, provider, model, estimate === null ? 'unknown' : 'known'])
 
 /** What an input makes of the approval that waited before it; null where it goes on waiting. */
 function outcomeOf(input: RunInputEvent): SettledOutcome | null {
@@ -27,6 +31,8 @@ export class GrantRules {
   readonly #machine: Machine
   /** What the user has allowed for the rest of the run, by whom it reaches. */
   readonly #given = new Map<string, { id: string | null; paths: Set<string> }>()
+  /** What calls may cost for the rest of the run, by rule and model: the most of one, in money; 0 at an unknown price. */
+  readonly #accepted = new Map<string, { id: string | null; upTo: number }>()
   /** What became of each gate and plan that waits no more. */
   readonly #settled: [id: string, outcome: SettledOutcome][] = []
 
@@ -40,21 +46,35 @@ export class GrantRules {
     return grant !== undefined && shown.paths.every((path) => grant.paths.has(path))
   }
 
+  /** As much has been accepted of this rule and model, in this run and not taken back since. */
+  accepts(cost: AskedCost): boolean {
+    const grant = this.#accepted.get(priced(cost))
+    return grant !== undefined && Number(cost.estimate?.max ?? 0) <= grant.upTo
+  }
+
   holds(grantId: string): boolean {
-    return [...this.#given.values()].some(({ id }) => id === grantId)
+    return [...this.#given.values(), ...this.#accepted.values()].some(({ id }) => id === grantId)
   }
 
   /** An input was accepted. */
   follow(input: RunInputEvent, before: RunState | null): void {
-    if (before?.runId !== this.#machine.state?.runId) this.#given.clear()
+    if (before?.runId !== this.#machine.state?.runId) {
+      this.#given.clear()
+      this.#accepted.clear()
+    }
     if (input.type === 'grant_revoked') {
-      for (const [key, { id }] of this.#given) if (id === input.grantId) this.#given.delete(key)
+      for (const held of [this.#given, this.#accepted])
+        for (const [key, { id }] of held) if (id === input.grantId) held.delete(key)
     }
     const phase = before?.phase
     const outcome = outcomeOf(input)
     if (phase?.k !== 'AwaitingApproval' || phase.decided !== null || outcome === null) return
     this.#settled.push([phase.approvalId, outcome])
-    const { disclosure } = phase
+    const { disclosure, cost } = phase
+    if (cost !== undefined && outcome === 'approved') {
+      const id = this.#accepted.get(priced(cost))?.id ?? null
+      this.#accepted.set(priced(cost), { id, upTo: 2 * Number(cost.estimate?.max ?? 0) })
+    }
     if (disclosure === undefined) return
     if (outcome === 'approved') {
       const known = this.#given.get(reach(disclosure))
@@ -83,8 +103,19 @@ export class GrantRules {
       must(listed.length === 0, 'a grant outlives its run')
       return
     }
-    must(listed.length === this.#given.size, `grants: listed ${listed.length}, given ${this.#given.size}`)
-    for (const { id, paths } of listed) {
+    const held = this.#given.size + this.#accepted.size
+    must(listed.length === held, `grants: listed ${listed.length}, given ${held}`)
+    must(new Set(listed.map(({ id }) => id)).size === held, 'two grants have one id')
+    for (const { id, kind, paths, rule, provider, model, up_to: upTo } of listed) {
+      if (kind === 'cost_limit') {
+        const known = upTo === undefined ? 'unknown' : 'known'
+        const accepted = this.#accepted.get(JSON.stringify([rule, provider, model, known]))
+        must(accepted?.upTo === Number(upTo ?? 0), `grant ${id} lists a cost that was not accepted`)
+        must(accepted.id === null || accepted.id === id, `grant ${id} was another one before`)
+        must(paths.length === 0, 'a cost lists files')
+        accepted.id = id
+        continue
+      }
       const given = [...this.#given.values()].find(
         (one) => one.id === id || (one.id === null && isDeepStrictEqual([...one.paths], paths)),
       )
@@ -102,5 +133,9 @@ export class GrantRules {
       rows.length === this.#settled.length && isDeepStrictEqual(rows.slice(-3), this.#settled.slice(-3)),
       `approvals: stored ${JSON.stringify(rows)}, expected ${JSON.stringify(this.#settled)}`,
     )
+    const traced = [...this.#machine.store.turns.values()].flatMap(({ trace }) =>
+      trace.filter(({ payload }) => payload.type === 'approval' && payload.target_type !== 'tool_call'),
+    )
+    must(traced.length === rows.length, `${rows.length} approvals are settled, ${traced.length} are traced`)
   }
 }

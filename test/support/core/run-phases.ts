@@ -1,6 +1,6 @@
 /** A run machine brought into each phase, as a client of the contract would bring it there. */
 
-import type { RunPhase } from '../../../src/core/run/state.ts'
+import type { AskedCost, RunPhase } from '../../../src/core/run/state.ts'
 import type { EncryptedPayload } from '../../../src/protocol/execution/sealed.ts'
 import { clientCall, Machine } from './run-machine.ts'
 
@@ -35,6 +35,14 @@ export const SEAL: EncryptedPayload = {
 
 export const DISCLOSURE = { provider: 'openai', model: 'm', paths: ['a.ts'] }
 
+export const COST: AskedCost = {
+  rule: 'cheap',
+  provider: 'openai',
+  model: 'm',
+  limit: '1',
+  estimate: { min: '0.5', max: '2' },
+}
+
 /** A run that waits in the given phase; no turn is being served. */
 export function machineIn(situation: Situation): Machine {
   const machine = new Machine()
@@ -50,7 +58,7 @@ export function machineIn(situation: Situation): Machine {
       machine.resolve({ kind: 'remote_disclosure', disclosure: DISCLOSURE })
       break
     case 'AwaitingApproval: cost':
-      machine.resolve({ kind: 'cost_limit', detail: { limit: '1' } })
+      machine.resolve({ kind: 'cost_limit', cost: COST })
       break
     case 'AwaitingApproval: plan':
       machine.round({ text: '1. do it' })

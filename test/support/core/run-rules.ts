@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { MemoryOp } from '../../../src/core/memory.ts'
 import type { RunEvent } from '../../../src/core/run/events.ts'
 import type { RunInputEvent } from '../../../src/core/run/inputs.ts'
-import type { Disclosure, RunPhase, RunState } from '../../../src/core/run/state.ts'
+import type { AskedCost, Disclosure, RunPhase, RunState } from '../../../src/core/run/state.ts'
 import type { Step } from '../../../src/core/run/step.ts'
 import type { ContinueKind } from '../../../src/protocol/execution/continue.ts'
 import type { TurnResponse } from '../../../src/protocol/execution/turn.ts'
@@ -42,6 +42,8 @@ export class RunRules {
   /** The request that a crash cut off and nothing has replaced since. */
   #cutOff: string | null = null
   #serving: string | null = null
+  /** No model has been called with what the user said last. */
+  #untold = false
   #before: RunState | null = null
 
   constructor(machine: Machine) {
@@ -62,6 +64,10 @@ export class RunRules {
     return this.#grants.allows(shown)
   }
 
+  accepts(cost: AskedCost): boolean {
+    return this.#grants.accepts(cost)
+  }
+
   holdsGrant(grantId: string): boolean {
     return !this.#over && this.#grants.holds(grantId)
   }
@@ -78,6 +84,7 @@ export class RunRules {
     if (done !== null) {
       this.#expectMessages(input)
       this.#checkWords(input)
+      this.#checkPrompt(input, done)
       this.#followServing(input)
       this.#grants.follow(input, this.#before)
       this.#checkReplies(input, done)
@@ -136,6 +143,20 @@ export class RunRules {
       (store.messages.at(-1)?.localOnly === true) === (input.localOnly || declined),
       'what the user said is marked wrongly',
     )
+  }
+
+  /** The trace tells of what the user said last once a model is called with it, and which model that is. */
+  #checkPrompt(input: RunInputEvent, { writes }: Step): void {
+    if (writes.some(({ w }) => w === 'user_message')) this.#untold = true
+    const told = writes
+      .flatMap((write) => (write.w === 'trace' ? write.entries : []))
+      .flatMap(({ payload }) => (payload.type === 'message' && payload.role === 'user' ? payload.model : []))
+    const called = input.type === 'turn_resolved' && input.gate === null ? [input.call.model] : []
+    must(
+      isDeepStrictEqual(told, this.#untold ? called : []),
+      `the prompt is told of ${told}, called are ${called}`,
+    )
+    if (told.length > 0) this.#untold = false
   }
 
   #followServing(input: RunInputEvent): void {

@@ -6,9 +6,10 @@
 
 import type { MediatedCall } from '../../../src/core/mediate.ts'
 import type { MemoryOp } from '../../../src/core/memory.ts'
-import { isGranted } from '../../../src/core/run/grants.ts'
+import { isCostGranted } from '../../../src/core/run/cost-grants.ts'
+import { grantsOf, isGranted } from '../../../src/core/run/grants.ts'
 import type { Gate, RunInputEvent } from '../../../src/core/run/inputs.ts'
-import { type Disclosure, LEASE_MS } from '../../../src/core/run/state.ts'
+import { type AskedCost, type Disclosure, LEASE_MS } from '../../../src/core/run/state.ts'
 import type { Step } from '../../../src/core/run/step.ts'
 import type { ContinueRequest } from '../../../src/protocol/execution/continue.ts'
 import type { SealedMap } from '../../../src/protocol/execution/sealed.ts'
@@ -130,7 +131,8 @@ class Walker {
 
   /** The user takes back what was allowed: in this run, in an earlier one, or never. */
   #revocation(): Move {
-    const held = this.#machine.state?.disclosed.flatMap(({ id }) => id ?? []) ?? []
+    const { state } = this.#machine
+    const held = state === null ? [] : grantsOf(state).map(({ id }) => id)
     const grantId = held.length > 0 && this.#random.chance(0.8) ? this.#random.pick(held) : 'nobody'
     const expect = this.#rules.holdsGrant(grantId) ? 'accepted' : 'refused'
     return { input: revocation(grantId), expect, says: 'grant revoked' }
@@ -153,6 +155,27 @@ class Walker {
     if (allowed !== this.#rules.allows(shown))
       throw new Error(`${JSON.stringify(shown)} is ${allowed ? 'not asked for' : 'asked for again'}`)
     return allowed ? null : { kind: 'remote_disclosure', disclosure: shown }
+  }
+
+  /** What a call would cost by a rule that limits it, above that limit or at a price that nobody knows. */
+  #cost(model: string): AskedCost {
+    const random = this.#random
+    const max = 2 + random.int(9)
+    return {
+      rule: random.pick(['cheap', 'cheaper']),
+      provider: 'openai',
+      model,
+      limit: '1',
+      estimate: random.chance(0.3) ? null : { min: '0.5', max: `${max}` },
+    }
+  }
+
+  /** The gate before a call that costs this: none where the rest of the run may cost as much. */
+  #costGate(cost: AskedCost): Gate | null {
+    const accepted = isCostGranted(this.#machine.state?.costs ?? [], cost)
+    if (accepted !== this.#rules.accepts(cost))
+      throw new Error(`${JSON.stringify(cost)} is ${accepted ? 'not asked for' : 'asked for again'}`)
+    return accepted ? null : { kind: 'cost_limit', cost }
   }
 
   /** Something that a turn reports which holds the lock no longer. */
@@ -201,8 +224,8 @@ class Walker {
   #resolution(lease: string, fallback: boolean): RunInputEvent {
     const random = this.#random
     const model = `m${random.int(3)}`
-    const gate = random.chance(0.1)
-      ? ({ kind: 'cost_limit', detail: { limit: '1' } } as const)
+    const gate = random.chance(0.25)
+      ? this.#costGate(this.#cost(model))
       : random.chance(0.4)
         ? this.#disclosureGate(this.#shown(model))
         : null

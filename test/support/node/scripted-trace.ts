@@ -96,7 +96,7 @@ export const routed = (
   model: string,
   reason: string,
   inputs: RoutingInputs | undefined,
-  fields: { matched_rule?: string; fallback_used?: boolean; override_used?: boolean } = {},
+  fields: Partial<Extract<Payload, { type: 'routing_decision' }>> = {},
 ): Payload => ({
   type: 'routing_decision',
   ...split(model),

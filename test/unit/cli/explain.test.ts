@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { saveCredentials } from '../../../src/cli/credentials.ts'
+import { warningsText } from '../../../src/cli/explain/view.ts'
 import { makePaint } from '../../../src/cli/paint.ts'
 import { runCli } from '../../../src/cli/program.ts'
 import type { ExecutePolicy } from '../../../src/protocol/execution/policy.ts'
@@ -178,7 +179,7 @@ describe('[EC 19] what happened and why, in words', () => {
       '  intent    plan: command `plan`',
       '  route     rule `planning` matched on intent `plan`',
       '            policy.routing.rules.0, effort medium',
-      '  models    ollama/planner: taken',
+      '  models    ollama/planner: chosen',
       '  context   src/parse.ts, instruction',
       '  asked     the plan was approved (p1)',
       '  used      ollama/planner: in 812 · out 44 tokens · $0',
@@ -190,8 +191,8 @@ describe('[EC 19] what happened and why, in words', () => {
       '            policy.routing.rules.1, effort high',
       '  models    openai/gone: passed over: its provider does not offer it',
       '            gemini/keyless: passed over: there is no key for its provider',
-      '            anthropic/coder: taken',
-      '            ollama/spare: not needed',
+      '            anthropic/coder: chosen',
+      '            ollama/spare: not tried',
       '  narrowed  shell: deny by the rule, ask in the policy',
       '  context   src/parse.ts, 2 earlier messages',
       '  left out  docs/all-of-it.md: does not fit the window',
@@ -206,7 +207,7 @@ describe('[EC 19] what happened and why, in words', () => {
       '  intent    review: context `file_changed` (rule 0)',
       '  route     rule `reviewing` matched on intent `review`',
       '            policy.routing.rules.2, effort medium',
-      '  models    openai/reviewer: taken',
+      '  models    openai/reviewer: chosen',
       '  used      openai/reviewer: in ? · out ? tokens · cost unknown',
       '  check     decided again from the trace: the same',
     ])
@@ -261,8 +262,8 @@ describe('[EC 19] what happened and why, in words', () => {
       '  models    anthropic/large: passed over: it is remote',
       '            ollama/small: passed over: its window is too small (1500 tokens for a prompt, 1900',
       '              needed)',
-      '            ollama/home: taken',
-      '            openai/spare: not needed',
+      '            ollama/home: chosen',
+      '            openai/spare: not tried',
       '  locality  only local models: content that cannot be left out: `app/.env` matches `**/.env` of',
       '              restricted_paths',
       '            only local models: the client asked for it (no_network)',
@@ -305,13 +306,13 @@ describe('[EC 19] what happened and why, in words', () => {
       '  intent    chat: no rule matched, default intent `chat`',
       '  route     no rule matched, default route',
       '            effort medium',
-      '  models    anthropic/large: taken',
-      '            ollama/small: not needed',
+      '  models    anthropic/large: chosen',
+      '            ollama/small: not tried',
       '  left out  git diff: only local models may see it: `.env` matches `**/.env` of restricted_paths',
       '  fallback  no rule matched, default route; an earlier choice was not usable, fallback',
       '            effort medium',
       '  models    anthropic/large: called, and did not answer',
-      '            ollama/small: taken',
+      '            ollama/small: chosen',
       '  used      anthropic/large: in 900 · out 0 tokens · $0.0027',
       '            ollama/small: in 900 · out 31 tokens · $0',
       '  check     decided again from the trace: the same',
@@ -355,13 +356,13 @@ describe('[EC 19] what happened and why, in words', () => {
       '  intent    chat: no rule matched, default intent `chat`',
       '  route     no rule matched, default route',
       '            effort medium',
-      '  models    anthropic/large: taken',
+      '  models    anthropic/large: chosen',
       '  context   src/a.ts',
       '  asked     the question before the call was rejected: not this one (g1)',
       '  route     no rule matched, default route; local models only (remote declined)',
       '            effort medium',
       '  models    anthropic/large: passed over: it is remote',
-      '            ollama/small: taken',
+      '            ollama/small: chosen',
       '  locality  only local models: the user declined to show it to a remote model',
       '  context   src/a.ts',
       '  used      ollama/small: in 900 · out 31 tokens · $0',
@@ -449,8 +450,8 @@ describe('[EC 19] what happened and why, in words', () => {
       '  intent    edit: keyword `fix` (rule 0)',
       '  route     no rule matched, default route',
       '            effort medium',
-      '  models    anthropic/large: taken',
-      '            ollama/small: not needed',
+      '  models    anthropic/large: chosen',
+      '            ollama/small: not tried',
       '  locality  only local models: the rule `x` is local_only',
       '  answer    none is told of',
       '  check     decided again from the trace: NOT the same',
@@ -520,6 +521,13 @@ describe('how much is told', () => {
     const warnings = lines.slice(lines.indexOf('Warnings about the policy'))
     expect(warnings[1]).toMatch(/^ {2}policy\.privacy\.restricted_paths\.0: .*\[oops/)
     expect(lines.filter((line) => line.includes('restricted_paths.0'))).toHaveLength(1)
+  })
+
+  test('[EC 24.2] what to write instead is said once', () => {
+    const warning = { code: 'pattern_never_matches', path: 'p', message: 'odd; write `src/**`' }
+    expect(
+      warningsText([[{ ...warning, suggestion: 'src/**' }]], makePaint(false)).split('write'),
+    ).toHaveLength(2)
   })
 
   test('--json: a turn on each line, its events as the router tells them, and what came of the check', async () => {
@@ -688,5 +696,57 @@ describe('[U08] where the run stands is said at the end', () => {
   test('and of a run that is over nothing', async () => {
     tells([])
     expect([await explain(), io.stdout, io.stderr]).toEqual([0, '', 'no turns\n'])
+  })
+})
+
+describe('[EC 19] a turn without an answer says what came instead', () => {
+  const failure = { code: 'no_route', message: 'this turn is bound to local models' }
+
+  test('one that no model could serve is refused, and refused again', async () => {
+    const policy = keptPolicy({ routing: { default: { model: 'anthropic/big' } } })
+    const inputs = routingInputs(policy.key, [considered('anthropic/big', 'remote')], {
+      local_because: [{ cause: 'required_content', about: '`.env` matches `.env` of restricted_paths' }],
+    })
+    const reason = 'no rule matched, default route'
+    tells(
+      turnEvents({ turn: 1, intent: 'chat', model: 'anthropic/big' }, [
+        inferred('chat', 'no rule matched', {}),
+        routed('anthropic/big', reason, inputs, { failure }),
+      ]),
+      { [policy.key]: policy.policy },
+    )
+    expect(await explain()).toBe(0)
+    expect(io.stdout).toContain('chat → nobody (no_route)\n')
+    expect(io.stdout).toContain('  refused   no_route: this turn is bound to local models\n')
+    expect(io.stdout).toContain('decided again from the trace: the same')
+  })
+
+  test('one whose model failed for good tells of it, and checks the decision before that alone', async () => {
+    const policy = keptPolicy({
+      routing: { default: { model: 'anthropic/big', fallbacks: ['ollama/home'] } },
+    })
+    const reason = 'no rule matched, default route'
+    const bad = { code: 'invalid_provider_credentials', message: 'bad key' }
+    const route = (verdict: 'used' | 'failed') =>
+      routed(
+        'anthropic/big',
+        reason,
+        routingInputs(policy.key, [
+          considered('anthropic/big', verdict),
+          considered('ollama/home', 'not_reached'),
+        ]),
+        verdict === 'failed' ? { failure: bad } : {},
+      )
+    tells(
+      turnEvents({ turn: 1, intent: 'chat', model: 'anthropic/big' }, [
+        inferred('chat', 'no rule matched', {}),
+        route('used'),
+        route('failed'),
+      ]),
+      { [policy.key]: policy.policy },
+    )
+    expect(await explain()).toBe(0)
+    expect(io.stdout).toContain('  failed    invalid_provider_credentials: bad key\n')
+    expect(io.stdout).toContain('decided again from the trace: the same')
   })
 })

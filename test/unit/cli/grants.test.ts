@@ -57,6 +57,16 @@ test.each([[['grants', SESSION]], [['grants', 'list', SESSION]]])(
   },
 )
 
+test('[U23] a cost that was accepted is listed with its rule and its price, or that nobody knows it', async () => {
+  const cost = { ...grant([]), kind: 'cost_limit', rule: 'cheap\u001b[2J' }
+  router.script('GET', RUN, running([{ ...cost, up_to: '1.88' }, cost]))
+  expect(await cli('grants', SESSION)).toBe(0)
+  expect(io.stdout).toBe(
+    `${ID}  anthropic/m may cost up to 1.88 USD a call, beyond the limit of rule cheap\\u{1b}[2J\n` +
+      `${ID}  anthropic/m may cost what nobody knows a call, beyond the limit of rule cheap\\u{1b}[2J\n`,
+  )
+})
+
 test('[U23] as JSON', async () => {
   router.script('GET', RUN, running([grant(['a.ts'])]))
   expect(await cli('grants', SESSION, '--json')).toBe(0)

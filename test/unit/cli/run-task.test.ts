@@ -320,6 +320,50 @@ describe('approval', () => {
     expect(io.stderr).toContain('set mode = "allow" under [privacy.local] in /')
   })
 
+  test('[EC 13] a run that goes on with another model after a decline says how to approve', async () => {
+    const NOTE = 'without a terminal, --yes approves what would be asked\n'
+    const gate = awaitingApproval('a1', 'remote_disclosure', { provider: 'anthropic', model: 'm', paths: [] })
+    for (const [isTty, told] of [
+      [false, true],
+      [true, false],
+    ] as const) {
+      io = scriptedIo({ isTty })
+      io.confirmations.push(false)
+      answer(gate)
+      then(completed('x'))
+      router.script('GET', paths.usage, refusal(500, 'internal_error'))
+      expect(await run()).toMatchObject({ status: 'completed' })
+      expect(io.stderr.includes(NOTE)).toBe(told)
+    }
+  })
+
+  test.each([
+    ['on one screen', { outIsTty: true }, {}, 1, 0],
+    ['with the answer redirected', { outIsTty: false }, {}, 1, 1],
+    ['as JSON', { outIsTty: true }, { json: true }, undefined, 1],
+  ])('[EC 14] a plan is shown once to whoever decides on it: %s', async (_where, tty, options, out, err) => {
+    io = scriptedIo({ isTty: true, ...tty })
+    io.confirmations.push(true)
+    const plan = { plan: 'p', content: '1. look\n2. act' }
+    // Of the stream only a part came through.
+    answer(text('1. look\n'), awaitingApproval('a1', 'plan', plan))
+    then(completed('x'))
+    router.script('GET', paths.usage, refusal(500, 'internal_error'))
+    await run(options)
+    const times = (where: string) => where.split(plan.content).length - 1
+    if (out !== undefined) expect(times(io.stdout)).toBe(out)
+    expect(times(io.stderr)).toBe(err)
+  })
+
+  test('[EC 14] a plan that hides something is shown again without what hides it', async () => {
+    io = scriptedIo({ isTty: true, outIsTty: true })
+    io.confirmations.push(false)
+    answer(text('go \u202eback'), awaitingApproval('a1', 'plan', { plan: 'p', content: 'go \u202eback' }))
+    then(idle)
+    await run()
+    expect(io.stderr).toContain('plan: \ngo \\u{202e}back')
+  })
+
   test('auto_apply spares the question for file changes and for nothing else', async () => {
     io = scriptedIo({ isTty: false })
     answer(awaitingTool(edit, { ...shell, call_id: 'c2' }))
@@ -363,12 +407,36 @@ describe('approval', () => {
         model: 'm',
       }),
     )
+    then(
+      awaitingApproval('a2b', 'cost_limit', {
+        limit: '0.50',
+        estimated_min: '0.4',
+        estimated_max: '1.2',
+        up_to: '2.4',
+        provider: 'p',
+        model: 'm',
+      }),
+    )
+    then(
+      awaitingApproval('a2c', 'cost_limit', {
+        limit: '0.50',
+        reason: 'price_unknown',
+        provider: 'p',
+        model: 'm',
+      }),
+    )
     then(awaitingApproval('a3', 'plan', { plan: 'p', content: '1. look\n2. act' }))
     then(idle)
-    io.confirmations.push(true, true, false)
+    io.confirmations.push(true, true, true, true, false)
     const result = await run()
     expect(io.stderr).toContain('would be sent to anthropic/m, which is remote:\n  a.txt\n')
-    expect(io.stderr).toContain('cost: p/m is estimated at 0.4 to 1.2 USD, above the limit of 0.50 USD')
+    expect(io.stderr).toContain('cost: p/m is estimated at 0.4 to 1.2 USD, above the limit of 0.50 USD\n')
+    expect(io.stderr).toContain(
+      'above the limit of 0.50 USD; a yes holds for calls of up to 2.4 USD in this run\n',
+    )
+    expect(io.stderr).toContain(
+      'cost: the price of p/m is unknown, and may be above the limit of 0.50 USD; a yes holds for this run\n',
+    )
     expect(io.stderr).toContain('1. look\n2. act')
     expect(result).toMatchObject({ status: 'idle', exitCode: 1 })
   })
@@ -413,7 +481,7 @@ describe('endings', () => {
       'a session that is archived, or not there',
       refusal(404, 'session_not_found'),
       1,
-      '`switchyard sessions archive ID --restore` brings one back',
+      `\`switchyard sessions archive ${SESSION} --restore\` brings it back`,
     ],
     ['a token that is not valid', refusal(401, 'token_revoked'), 3, 'switchyard login'],
     [

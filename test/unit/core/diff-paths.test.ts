@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { diffPaths, shownPaths } from '../../../src/core/diff-paths.ts'
+import { diffParts, diffPaths, shownPaths } from '../../../src/core/diff-paths.ts'
 
 const diff = (...lines: string[]): string => `${lines.join('\n')}\n`
 
@@ -47,6 +47,17 @@ describe('[EC 9] every path that a diff may show content of', () => {
       diff('diff --git a/my secrets/key b/other key'),
       ['my secrets/key', 'other key'],
     ],
+    ['sides with names of their own', diff('diff --git old/secrets/key new/secrets/key'), ['secrets/key']],
+    ['a diff with context', diff('*** secrets/key\t2026-01-01', '--- public\t2026-01-01'), ['secrets/key']],
+    [
+      'times behind a blank',
+      diff('--- secrets/key 2020-01-01', '+++ secrets/key (working copy)'),
+      ['secrets/key'],
+    ],
+    ['diff -r', diff('diff -r secrets/key other/secrets/key'), ['secrets/key']],
+    ['the index line of other tools', diff('Index: secrets/key'), ['secrets/key']],
+    ['a submodule', diff('Submodule secrets/key 1234..5678:'), ['secrets/key']],
+    ['colours', diff('\u001b[1mdiff --git a/secrets/key b/secrets/key\u001b[m'), ['secrets/key']],
   ])('%s, among other readings', (_, text, expected) => {
     expect(shownPaths(text)).toEqual(expect.arrayContaining(expected))
     expect(shownPaths(text)).not.toContain('/dev/null')
@@ -56,4 +67,46 @@ describe('[EC 9] every path that a diff may show content of', () => {
     expect(shownPaths('+SECRET=1\n')).toBe(null)
     expect(shownPaths(' \n')).toEqual([])
   })
+})
+
+describe('[EC 13] the files that a diff is about, for telling', () => {
+  const names = (text: string) => diffParts(text).map((part) => part.names)
+
+  test.each([
+    [
+      'one file',
+      diff(
+        'diff --git a/src/x.ts b/src/x.ts',
+        '--- a/src/x.ts',
+        '+++ b/src/x.ts',
+        '@@ -1 +1 @@',
+        '--- a/no',
+        '+++ b/no',
+      ),
+      [['src/x.ts']],
+    ],
+    ['a header alone', diff('diff --git a/src/x.ts b/src/x.ts'), [['src/x.ts']]],
+    [
+      'both names of a rename',
+      diff(
+        'diff --git a/my first note.md b/my second note.md',
+        'rename from my first note.md',
+        'rename to my second note.md',
+      ),
+      [['my first note.md', 'my second note.md']],
+    ],
+    ['a new file', diff('diff --git a/n b/n', '--- /dev/null', '+++ b/n'), [['n']]],
+    ['a merge', diff('diff --cc a.ts'), [['a.ts']]],
+    ['two files', diff('diff --git a/a b/a', 'diff --git a/b b/b'), [['a'], ['b']]],
+    ['no file', '+SECRET=1\n', [[]]],
+  ])('%s', (_, text, expected) => {
+    expect(names(text)).toEqual(expected)
+  })
+})
+
+test('[D17] a header that can be read in too many ways names nothing, and is of any file', () => {
+  const hostile = `diff --git ${'a '.repeat(100)}b`
+  expect(shownPaths(hostile)).toBeNull()
+  expect(diffParts(hostile)).toEqual([{ text: hostile, paths: null, names: [] }])
+  expect(shownPaths(`diff --git a/${'x'.repeat(9000)} b/y`)).toBeNull()
 })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { makeCandidate } from '../../../src/core/context.ts'
 import { estimateCost, gateFor } from '../../../src/core/gates.ts'
 import { planTurn, prepareCall } from '../../../src/core/resolve.ts'
-import type { RunState } from '../../../src/core/run/state.ts'
+import { withCostGrant } from '../../../src/core/run/cost-grants.ts'
+import type { AskedCost, RunState } from '../../../src/core/run/state.ts'
 import { estimateTokens } from '../../../src/core/tokens.ts'
 import type { ModelDescriptor } from '../../../src/protocol/execution/models.ts'
 import {
@@ -28,8 +28,6 @@ function gate(parts: RequestParts, model: ModelDescriptor, state: RunState = sta
   const plan = must(planTurn(makeView(makeRequest(parts))))
   return gateFor(plan, model, prepareCall(plan, model), state)
 }
-
-const NOTHING_GIVEN = { disclosed: [], costAccepted: false }
 
 const asks = (parts: RequestParts = {}): RequestParts => ({ privacy: { remote: { mode: 'ask' } }, ...parts })
 
@@ -66,36 +64,6 @@ describe('[EC 13] disclosure to a remote model', () => {
         : null,
     )
     expect(gate({ privacy: { remote: { mode: 'allow' }, local } }, remote)).toBe(null)
-  })
-
-  test('all files are named whose content a piece shows, each once; a piece that tells of none has its own path', () => {
-    const plan = must(planTurn(makeView(makeRequest(asks()))))
-    const call = prepareCall(plan, remote)
-    const shown = (fields: { path?: string; shows?: string[] }, included = true) => ({
-      candidate: makeCandidate({
-        key: JSON.stringify(fields),
-        kind: 'file',
-        label: 'x',
-        content: '',
-        required: false,
-        constrained: false,
-        score: 1,
-        ...fields,
-      }),
-      included,
-      reason: '',
-    })
-    const verdicts = [
-      shown({ shows: ['b.ts', 'a.ts'] }),
-      shown({ path: 'c.ts' }),
-      shown({ path: 'a.ts', shows: ['a.ts', 'd.ts'] }),
-      shown({ path: 'never.ts', shows: [] }),
-      shown({ shows: ['left-out.ts'] }, false),
-      shown({}),
-    ]
-    expect(gateFor(plan, remote, { ...call, verdicts }, NOTHING_GIVEN)).toMatchObject({
-      disclosure: { paths: ['b.ts', 'a.ts', 'c.ts', 'd.ts'] },
-    })
   })
 
   test('it says to which model which files go; a bare prompt is disclosed, too', () => {
@@ -168,11 +136,11 @@ describe('[EC 13] the cost limit of a rule', () => {
     const asked = gate(limited('1'), priced)
     expect(asked).toMatchObject({
       kind: 'cost_limit',
-      detail: { limit: '1', currency: 'USD', provider: 'anthropic', model: 'remote-model' },
+      cost: { rule: 'r', limit: '1', provider: 'anthropic', model: 'remote-model' },
     })
-    const detail = asked?.kind === 'cost_limit' ? asked.detail : {}
+    const estimate = asked?.kind === 'cost_limit' ? asked.cost.estimate : null
     // One unit of money a token in, and one for all that may come out.
-    expect(Number(detail.estimated_max)).toBe(Number(detail.estimated_min) + 1)
+    expect(Number(estimate?.max)).toBe(Number(estimate?.min) + 1)
   })
 
   test.each([
@@ -198,21 +166,47 @@ describe('[EC 13] the cost limit of a rule', () => {
     const { input_cost_per_million_tokens: _, ...unpriced } = priced
     expect(gate(limited('1000000'), unpriced)).toEqual({
       kind: 'cost_limit',
-      detail: {
+      cost: {
+        rule: 'r',
         limit: '1000000',
-        reason: 'price_unknown',
-        currency: 'USD',
+        estimate: null,
         provider: 'anthropic',
         model: 'remote-model',
       },
     })
     expect(gate(limited('1000000'), { ...priced, prices_up_to_input_tokens: 1 })).toMatchObject({
-      detail: { reason: 'price_unknown' },
+      cost: { estimate: null },
     })
   })
 
-  test('asked once in a run', () => {
-    expect(gate(limited('1'), priced, stateOf({ costAccepted: true }))).toBe(null)
+  const asksFor = (parts: RequestParts, model: ModelDescriptor): AskedCost => {
+    const asked = gate(parts, model)
+    if (asked?.kind !== 'cost_limit') throw new Error('no cost is asked for')
+    return asked.cost
+  }
+
+  test('[U23] not asked again up to twice what was shown, and beyond that with the new figures', () => {
+    const first = asksFor(limited('1'), priced)
+    const state = stateOf({ costs: withCostGrant([], first, () => 'g') })
+    expect(gate(limited('1'), priced, state)).toBe(null)
+    const prompt = (tokens: number) => ({ ...limited('1'), text: 'word '.repeat(tokens) })
+    const [twice, more] = [prompt(1), prompt(40)].map((parts) => asksFor(parts, priced))
+    expect(Number(twice?.estimate?.max)).toBeLessThanOrEqual(2 * Number(first.estimate?.max))
+    expect(gate(prompt(1), priced, state)).toBe(null)
+    expect(Number(more?.estimate?.max)).toBeGreaterThan(2 * Number(first.estimate?.max))
+    expect(gate(prompt(40), priced, state)).toEqual({ kind: 'cost_limit', cost: more })
+  })
+
+  test.each([
+    ['another rule', { rule: 'other' }, true],
+    ['another model', { model: 'other' }, true],
+    ['another provider', { provider: 'openai' }, true],
+    ['a known price', { upTo: '1000000' }, true],
+    ['this rule and model', {}, false],
+  ])('[U23] a price that nobody knows, accepted for %s: asked again %s', (_, fields, asked) => {
+    const { input_cost_per_million_tokens: __, ...unpriced } = priced
+    const costs = [{ id: 'g', rule: 'r', provider: 'anthropic', model: 'remote-model', ...fields }]
+    expect(gate(limited('1'), unpriced, stateOf({ costs })) !== null).toBe(asked)
   })
 
   test('disclosure is asked before cost', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { mentionedPaths } from '../../../src/core/privacy/mentions.ts'
+import { mentionsOf } from '../../../src/core/privacy/mentions.ts'
 import { planTurn } from '../../../src/core/resolve.ts'
 import { callPaths, parsePathArguments } from '../../../src/core/transcript.ts'
 import {
@@ -54,6 +54,6 @@ test('[D28] arguments without long contents name the same paths', () => {
   }
   const kept = { arguments: parsePathArguments(JSON.stringify(args)) }
   expect(callPaths(kept)).toEqual(callPaths({ arguments: args }))
-  expect(mentionedPaths(kept)).toEqual(mentionedPaths({ arguments: args }))
+  expect(mentionsOf(kept)).toEqual(mentionsOf({ arguments: args }))
   expect(JSON.stringify(kept).length).toBeLessThan(11_000)
 })

@@ -139,6 +139,47 @@ describe('[EC 24.2] routes', () => {
   })
 })
 
+test('[EC 24.2] what to write instead stands in the message, too', () => {
+  const warnings = warningsOf({
+    ...rules(
+      { intent: 'edit', required_permissions: { permissions: { shell: 'allow' } } },
+      { paths: ['/src/**'] },
+    ),
+    ...classified({ intent: 'edit', requires_any_context: ['git_dif'] }),
+    permissions: { shell: 'ask', shel: 'deny' },
+    privacy: { restricted_paths: ['~/x'] },
+  })
+  expect(warnings.map(({ code }) => code)).toEqual([
+    'unknown_context_kind',
+    'permission_expansion',
+    'unknown_permission',
+    'pattern_never_matches',
+    'private_pattern_widened',
+  ])
+  for (const { message, suggestion } of warnings) expect(message).toContain(`\`${suggestion}\``)
+})
+
+describe('[EC 12.2] keys of permissions', () => {
+  test.each([
+    ['shel', 'shell'],
+    ['Shell', 'shell'],
+    ['read-file', 'read_file'],
+    ['files_read', 'file_read'],
+    ['git_commit', undefined],
+    ['create_file', undefined],
+    ['browse', undefined],
+    ['constructor', undefined],
+    ['git', undefined],
+  ])('%s', (key, meant) => {
+    const expected = (at: string) =>
+      meant === undefined ? [] : [`unknown_permission ${at}.${key} → ${meant}`]
+    expect(short({ permissions: { [key]: 'deny' } })).toEqual(expected('tools.permissions'))
+    expect(short(rules({ required_permissions: { permissions: { [key]: 'deny' } } }))).toEqual(
+      expected('routing.rules.0.required_permissions.permissions'),
+    )
+  })
+})
+
 describe('[EC 8.3][EC 24.2] rules that stand in one another’s way', () => {
   test.each<[says: string, first: RuleParts, second: RuleParts, expected: string[]]>([
     ['same intent', { intent: 'edit' }, { intent: 'edit' }, ['ambiguous_rules routing.rules.1']],
@@ -249,6 +290,7 @@ describe('[EC 8.2] patterns of routing rules', () => {
     ['*/../lib/**', ['pattern_never_matches routing.rules.0.paths.0']],
     ['../lib/**', ['pattern_never_matches routing.rules.0.paths.0']],
     ['~/lib/**', ['pattern_never_matches routing.rules.0.paths.0 → **/lib/**']],
+    ['!src/gen/**', ['negated_pattern routing.rules.0.paths.0']],
     ['src/**', []],
     ['**', []],
     ['.env', []],
@@ -302,6 +344,8 @@ describe('[EC 9] patterns of private paths', () => {
     ['a/../b/**', ['private_pattern_widened privacy.restricted_paths.0 → b/**']],
     ['../b/**', ['private_pattern_widened privacy.restricted_paths.0']],
     ['', ['pattern_never_matches privacy.restricted_paths.0']],
+    ['!open/**', ['negated_pattern privacy.restricted_paths.0']],
+    ['!.env', ['negated_pattern privacy.restricted_paths.0']],
     ['**/.env', []],
     ['*.pem', []],
     ['secrets/**', []],

@@ -64,6 +64,19 @@ describe('[EC 9] what binds a turn to local models', () => {
       'required_content',
     ],
     [
+      'a constrained path that drove the route, though nothing of it is required by itself',
+      {
+        rules: [{ name: 'r', model: REMOTE, paths: ['secrets/**'] }],
+        workspace: { git_diff: 'diff --git a/secrets/a b/secrets/a\n+s' },
+      },
+      'required_content',
+    ],
+    [
+      'a constrained path in a diff that drove nothing',
+      { workspace: { git_diff: 'diff --git a/secrets/a b/secrets/a\n+s' } },
+      null,
+    ],
+    [
       'a constrained instruction',
       { attachments: { instructions: [{ source: 'secrets/AGENTS.md', content: 's' }] } },
       'required_content',
@@ -94,6 +107,13 @@ describe('[EC 9] what binds a turn to local models', () => {
     const said = [userSays('go'), { ...reads('b'), localOnly: true as const }]
     expect(because({}, { said })).toBe('required_content')
     expect(because({}, { said: [...said, userSays('and now?')] })).toBe(null)
+  })
+
+  test('[EC 13] that the user declined, before the mark that the decline left on the answers of the run', () => {
+    const said = [userSays('go'), { ...reads('b'), localOnly: true as const }]
+    expect(because({}, { said, remoteDeclined: true })).toBe('remote_declined')
+    expect(because({ preferences: { local_only: true } }, { said })).toBe('preference')
+    expect(because({ rules: [{ name: 'r', model: LOCAL, local_only: true }] }, { said })).toBe('rule')
   })
 
   test('a call of an earlier run does not: what it read may be left out', () => {

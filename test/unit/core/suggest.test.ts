@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { alignmentDistance } from '../../../src/core/edit-distance.ts'
-import { nearest, suggestReference } from '../../../src/core/suggest.ts'
+import { instanceReference, misspelt, nearest, suggestReference } from '../../../src/core/suggest.ts'
 import { ModelReference } from '../../../src/protocol/execution/ids.ts'
 import { Effort, PermissionMode, TaskIntent } from '../../../src/protocol/execution/policy.ts'
 
@@ -41,6 +41,33 @@ test.each<[word: string, names: readonly string[], meant: string | undefined]>([
   ['h'.repeat(10_000), EFFORTS, undefined],
 ])('[EC 24.2] by "%s" of %j is meant: %s', (word, names, meant) => {
   expect(nearest(word, names)).toBe(meant)
+})
+
+test.each<[word: string, meant: string | undefined]>([
+  ['shel', 'shell'],
+  ['Shell', 'shell'],
+  ['write-file', 'write_file'],
+  ['wirte_flie', 'write_file'],
+  ['create_file', undefined],
+  ['shell_exec', undefined],
+  ['read', undefined],
+  ['h'.repeat(10_000), undefined],
+])(
+  '[EC 12.2] a name that may be right is only held for another that is nearly the same: %s',
+  (word, meant) => {
+    expect(misspelt(word, ['read_file', 'write_file', 'edit_file', 'shell', 'git'])).toBe(meant)
+  },
+)
+
+test.each<[text: string, meant: string | undefined]>([
+  ['home/small', 'openai-compat:home/small'],
+  [' Home/org/small', 'openai-compat:home/org/small'],
+  ['my lab/small', undefined],
+  ['openai-compat:home/small', undefined],
+  ['small', undefined],
+  ['/small', undefined],
+])('[EC 4] what stands for a server of the user, without the word that says so: %s', (text, meant) => {
+  expect(instanceReference(text)).toBe(meant)
 })
 
 test.each<[text: string, meant: string | undefined]>([

@@ -77,6 +77,28 @@ describe('[U37] the last look before a prompt leaves', () => {
     expect(boundaryBreach(turn, withText('first line'))).toBeNull()
   })
 
+  test('lets pass what the router itself says, though a private answer repeats it', () => {
+    const long = 'src/a/very/long/name/of/a/file.ts'
+    const echo = [
+      `Called read_file with {"path":"${long}"}.`,
+      'Skills that can be loaded by calling them:',
+      '(The user sent no text.)',
+    ].join('\n')
+    const open = { name: 'deploy', content: 'Run it.' }
+    const view = makeView(makeRequest({ ...parts, text: ' ', attachments: { available_skills: [open] } }), {
+      said: [
+        userSays('go', { runId: EARLIER_RUN }),
+        modelSays(echo, { runId: EARLIER_RUN, localOnly: true }),
+        userSays(' '),
+        modelSays('', { calls: [makeCall({ name: 'read_file', arguments: { path: long } })] }),
+      ],
+    })
+    const asked = must(planTurn(view))
+    expect(boundaryBreach(asked, prepareCall(asked, remote))).toBeNull()
+    const noTools = makeModel(REMOTE, { auth: 'none', capabilities: {} })
+    expect(boundaryBreach(asked, prepareCall(asked, noTools))).toBeNull()
+  })
+
   test('refuses a private item, tool or message that was let in', () => {
     const included = prepared.verdicts.map((verdict) => ({ ...verdict, included: true }))
     expect(boundaryBreach(turn, { ...prepared, verdicts: included })).toBe('secrets/fox is among the context')

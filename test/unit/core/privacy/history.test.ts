@@ -18,14 +18,17 @@ import {
 type Said = Omit<TranscriptMessage, 'seq'>
 type ViewFields = Parameters<typeof makeView>[1]
 
+const ROOT = '/code'
 const guardOf = (...restricted: string[]) =>
-  makePrivacyGuard(makePrivacy({ restricted_paths: restricted }), [], '/w')
+  makePrivacyGuard(makePrivacy({ restricted_paths: restricted }), [], ROOT)
 const SECRETS = guardOf('secrets/**')
 const CONFIG = guardOf('secrets/**', 'config/**')
 const OPEN = guardOf()
 
 /** What an answer’s prompt held, judged by the policy about secrets. */
-const held = (fields: Omit<Seen, 'under'>): { seen: Seen } => ({ seen: { under: SECRETS.key, ...fields } })
+const held = (fields: Partial<Seen>): { seen: Seen } => ({
+  seen: { under: SECRETS.key, root: ROOT, ...fields },
+})
 
 const reads = (path: string, fields: Partial<Said> = {}): Said =>
   modelSays('let me see', {
@@ -104,6 +107,13 @@ describe('[U37] which messages only local models may see', () => {
     expect([...messageConstraints(late, CONFIG).keys()]).toEqual([12])
   })
 
+  test('what a run says that began out of sight, under any other policy than the one of then', () => {
+    const said = [modelSays('So it is.', { ...between, ...held({}) }), userSays('now')]
+    expect(hidden(said, SECRETS, { olderMessages: 3 })).toEqual([])
+    expect(hidden(said, CONFIG, { olderMessages: 3 })).toEqual([1])
+    expect(hidden(said, CONFIG)).toEqual([])
+  })
+
   test('what was said where no remote model was to hear it, the user’s words included', () => {
     const said = [
       userSays('among us', { ...before, localOnly: true }),
@@ -111,6 +121,17 @@ describe('[U37] which messages only local models may see', () => {
       userSays('now'),
     ]
     expect(hidden(said, OPEN)).toEqual([1, 2])
+  })
+
+  test('what was read or shown in another workspace, by where it lay', () => {
+    const vault = { root: '/home/u/vault' }
+    const absolute = guardOf('/home/u/vault/**')
+    const shown = modelSays('It says 42.', { ...before, ...held({ ...vault, files: ['/home/u/vault/k'] }) })
+    expect(hidden([userSays('go', before), shown], absolute)).toEqual([2])
+    expect(hidden([userSays('go', before), reads('k', held(vault))], absolute)).toEqual([2])
+    expect(hidden([userSays('go', before), reads('k', held({}))], absolute)).toEqual([])
+    const below = held({ root: '/code/secrets' })
+    expect(hidden([userSays('go', before), reads('k', below)], SECRETS)).toEqual([2])
   })
 
   test('what a run says whose private call is not in the transcript any more', () => {
@@ -128,25 +149,35 @@ describe('[U37] what an answer keeps of its prompt', () => {
     const said = [userSays('go', before), modelSays('done', before), userSays('now')]
     expect(seen(said, ['a.ts', 'b.ts', 'a.ts'])).toEqual({
       under: SECRETS.key,
-      files: ['a.ts', 'b.ts'],
+      root: ROOT,
+      files: ['/code/a.ts', '/code/b.ts'],
       messages: '1-3',
     })
-    expect(seen(said, [], ({ role }) => role === 'user')).toEqual({ under: SECRETS.key, messages: '1,3' })
+    expect(seen(said, [], ({ role }) => role === 'user')).toEqual({
+      under: SECRETS.key,
+      root: ROOT,
+      messages: '1,3',
+    })
   })
 
   test('once in a run: nothing that an earlier answer of it tells', () => {
     const said = [
       userSays('go', before),
       userSays('now'),
-      modelSays('one', held({ files: ['a.ts'], messages: '1-2' })),
-      modelSays('two', held({ files: ['b.ts'], messages: '3' })),
+      modelSays('one', held({ files: ['/code/a.ts'], messages: '1-2' })),
+      modelSays('two', held({ files: ['/code/b.ts'], messages: '3' })),
     ]
-    expect(seen(said, ['a.ts', 'b.ts'], ({ seq }) => seq < 4)).toEqual({ under: SECRETS.key })
-    expect(seen(said, ['a.ts', 'c.ts'])).toEqual({ under: SECRETS.key, files: ['c.ts'], messages: '4' })
+    expect(seen(said, ['a.ts', 'b.ts'], ({ seq }) => seq < 4)).toEqual({ under: SECRETS.key, root: ROOT })
+    expect(seen(said, ['a.ts', 'c.ts'])).toEqual({
+      under: SECRETS.key,
+      root: ROOT,
+      files: ['/code/c.ts'],
+      messages: '4',
+    })
     const underAnother = said.map((message) =>
       message.seen === undefined ? message : { ...message, seen: { ...message.seen, under: 'another' } },
     )
-    expect(seen(underAnother, ['a.ts'])).toMatchObject({ files: ['a.ts'], messages: '1-4' })
+    expect(seen(underAnother, ['a.ts'])).toMatchObject({ files: ['/code/a.ts'], messages: '1-4' })
   })
 
   test('files without names when they are too many', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { DEFAULT_RESTRICTED_PATHS } from '../../../../src/cli/policy.ts'
 import { makePrivacyGuard } from '../../../../src/core/privacy/guard.ts'
-import { mentionedPaths } from '../../../../src/core/privacy/mentions.ts'
+import { mentionsOf } from '../../../../src/core/privacy/mentions.ts'
 import { makeCall, makePrivacy } from '../../../support/core/builders.ts'
 
 const guardOf = (patterns: readonly string[], root = '/home/u/code') =>
@@ -22,11 +22,11 @@ describe('[U37] what a call mentions', () => {
     [{ path: `${'./'.repeat(3000)}.env` }, ['.env']],
     [{ path: 'x'.repeat(5000) }, []],
   ])('%j', (args, expected) => {
-    expect(mentionedPaths({ arguments: args })).toEqual(expected)
+    expect(mentionsOf({ arguments: args })).toMatchObject({ names: expected, words: [], isWhole: true })
   })
 
   test('every word of a command line is a name, whatever stands around it', () => {
-    const words = mentionedPaths({ arguments: { command: 'cat "secrets/key" >out.txt; head -n1 <.env' } })
+    const { words } = mentionsOf({ arguments: { command: 'cat "secrets/key" >out.txt; head -n1 <.env' } })
     expect(words).toEqual(expect.arrayContaining(['cat', 'secrets/key', 'out.txt', 'head', '-n1', '.env']))
   })
 })

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { isCostGranted } from '../../../../src/core/run/cost-grants.ts'
 import { grantsOf } from '../../../../src/core/run/grants.ts'
-import type { Disclosure } from '../../../../src/core/run/state.ts'
+import type { AskedCost, CostGrant, Disclosure } from '../../../../src/core/run/state.ts'
 import {
   BREAK,
   clientCall,
@@ -11,7 +12,7 @@ import {
   Machine,
   revocation,
 } from '../../../support/core/run-machine.ts'
-import { DISCLOSURE, machineIn } from '../../../support/core/run-phases.ts'
+import { COST, DISCLOSURE, machineIn } from '../../../support/core/run-phases.ts'
 
 const IDLE = { reply: { by: 'outcome', outcome: { status: 'idle' } } }
 
@@ -20,6 +21,11 @@ const decide = (machine: Machine, decided: 'approved' | 'rejected', reason?: str
 
 const never = (): never => {
   throw new Error('there is no run')
+}
+
+const shownDetail = (machine: Machine) => {
+  const outcome = envelope(machine)
+  return outcome?.status === 'awaiting_approval' ? outcome.data.approval.detail : undefined
 }
 
 const envelope = (machine: Machine) => machine.store.turns.get(machine.state?.checkpointTurnId ?? '')?.outcome
@@ -41,13 +47,17 @@ describe('[EC 13] a gate stands before the model', () => {
     })
   })
 
-  test('a cost limit tells its estimate', () => {
+  test('a cost limit tells its estimate and what a yes allows, or that nobody knows the price', () => {
     const machine = new Machine()
     machine.execute('prompt')
-    machine.resolve({ kind: 'cost_limit', detail: { limit: '1', estimated_max: '2' } })
-    expect(envelope(machine)).toMatchObject({
-      data: { approval: { kind: 'cost_limit', detail: { limit: '1', estimated_max: '2' } } },
-    })
+    machine.resolve({ kind: 'cost_limit', cost: COST })
+    const told = { rule: 'cheap', limit: '1', currency: 'USD', provider: 'openai', model: 'm' }
+    const known = { estimated_min: '0.5', estimated_max: '2', up_to: '4' }
+    expect(shownDetail(machine)).toEqual({ ...told, ...known })
+    machine.continue(BREAK)
+    machine.execute('another')
+    machine.resolve({ kind: 'cost_limit', cost: { ...COST, estimate: null } })
+    expect(shownDetail(machine)).toEqual({ ...told, reason: 'price_unknown' })
   })
 
   test.each(['AwaitingApproval: disclosure', 'AwaitingApproval: cost'] as const)(
@@ -77,7 +87,8 @@ describe('[EC 13] a gate stands before the model', () => {
   test('a cost that is declined: idle, and the run has its end', () => {
     const machine = machineIn('AwaitingApproval: cost')
     expect(decide(machine, 'rejected')).toMatchObject(IDLE)
-    expect(machine.state).toMatchObject({ phase: { k: 'Idle' }, active: null, costAccepted: false })
+    expect(machine.state).toMatchObject({ phase: { k: 'Idle' }, active: null })
+    expect(machine.state).not.toHaveProperty('costs')
     expect(machine.events.at(-1)?.type).toBe('turn_finished')
   })
 })
@@ -118,7 +129,82 @@ describe('[EC 13] what has been disclosed in a run', () => {
     decide(machine, 'approved')
     machine.round({ text: 'done' })
     machine.execute('next')
-    expect(machine.state).toMatchObject({ disclosed: [], remoteDeclined: false, costAccepted: false })
+    expect(machine.state).toMatchObject({ disclosed: [], remoteDeclined: false })
+  })
+})
+
+describe('[EC 13][U23] a cost that was accepted', () => {
+  const accept = (machine: Machine, cost: AskedCost) => {
+    machine.resolve({ kind: 'cost_limit', cost })
+    decide(machine, 'approved')
+  }
+  const costing = (max: string | null, fields: Partial<AskedCost> = {}): AskedCost => ({
+    ...COST,
+    ...fields,
+    estimate: max === null ? null : { min: '0.1', max },
+  })
+  const given: CostGrant[] = [{ id: 'g', rule: 'cheap', provider: 'openai', model: 'm', upTo: '4' }]
+
+  test.each([
+    ['at what was accepted', costing('4'), true],
+    ['below it', costing('0.5'), true],
+    ['above it', costing('4.000000000000000001'), false],
+    ['at a price that nobody knows', costing(null), false],
+    ['by another rule', costing('1', { rule: 'other' }), false],
+    ['of another model', costing('1', { model: 'n' }), false],
+    ['of another provider', costing('1', { provider: 'anthropic' }), false],
+  ])('holds for a call %s: %s', (_, cost, holds) => {
+    expect(isCostGranted(given, cost)).toBe(holds)
+  })
+
+  test('at a price that nobody knows, holds for such calls of its rule and model alone', () => {
+    const [{ upTo: _, ...unknown } = never()] = given
+    expect(isCostGranted([unknown], costing(null))).toBe(true)
+    expect(isCostGranted([unknown], costing(null, { model: 'n' }))).toBe(false)
+    expect(isCostGranted([unknown], costing('0.000001'))).toBe(false)
+  })
+
+  test('is a grant of up to twice what was shown; what is accepted later widens it, and its id stays', () => {
+    const machine = new Machine()
+    machine.execute('prompt')
+    accept(machine, costing('2'))
+    const [{ id } = never()] = grantsOf(machine.state ?? never())
+    accept(machine, costing(null))
+    accept(machine, costing('2', { model: 'n' }))
+    accept(machine, costing('5'))
+    const listed = { kind: 'cost_limit', provider: 'openai', model: 'm', paths: [], rule: 'cheap' }
+    expect(grantsOf(machine.state ?? never())).toEqual([
+      { ...listed, id: expect.any(String) },
+      { ...listed, id: expect.any(String), model: 'n', up_to: '4' },
+      { ...listed, id, up_to: '10' },
+    ])
+  })
+
+  test('taken back is gone, and the others stay', () => {
+    const machine = new Machine()
+    machine.execute('prompt')
+    accept(machine, costing('2'))
+    accept(machine, costing('2', { rule: 'other' }))
+    machine.resolve({ kind: 'remote_disclosure', disclosure: DISCLOSURE })
+    decide(machine, 'approved')
+    const ids = () => grantsOf(machine.state ?? never()).map(({ id }) => id)
+    const [disclosure = '', first = '', second = ''] = ids()
+    machine.accept(revocation(first))
+    expect(ids()).toEqual([disclosure, second])
+    expect(isCostGranted(machine.state?.costs ?? [], costing('2'))).toBe(false)
+    machine.accept(revocation(second))
+    expect(ids()).toEqual([disclosure])
+    expect(machine.state).not.toHaveProperty('costs')
+  })
+
+  test('by an older release, which kept a yes without what it was about, brings nothing: it is asked again', () => {
+    const machine = machineIn('AwaitingApproval: cost')
+    if (machine.state?.phase.k !== 'AwaitingApproval') return never()
+    const { cost: _, ...phase } = machine.state.phase
+    machine.state = { ...machine.state, phase, ...{ costAccepted: true } }
+    decide(machine, 'approved')
+    expect(grantsOf(machine.state)).toEqual([])
+    expect(machine.state).not.toHaveProperty('costs')
   })
 })
 

@@ -5,6 +5,7 @@ import { LEASE_MS } from '../../../../src/core/run/state.ts'
 import type { TurnResponse } from '../../../../src/protocol/execution/turn.ts'
 import {
   clientCall,
+  decision,
   effectsOf,
   Machine,
   makePartial,
@@ -13,7 +14,7 @@ import {
   refusedCall,
   results,
 } from '../../../support/core/run-machine.ts'
-import { DISCLOSURE, machineIn, SEAL } from '../../../support/core/run-phases.ts'
+import { COST, DISCLOSURE, machineIn, SEAL } from '../../../support/core/run-phases.ts'
 
 /** A run whose first turn is being served. */
 function served(): Machine {
@@ -180,6 +181,30 @@ describe('[EC 12.4] the pause', () => {
     ])
     expect(machine.state?.turn).toBe(2)
   })
+
+  test('[U22] a call that was declined has failed, also where its report does not say so', () => {
+    const machine = machineIn('AwaitingTool')
+    const [first = '', second = ''] = machine.waiting
+    machine.continue({
+      type: 'tool_results',
+      data: {
+        results: [
+          { call_id: first, content: 'ok', is_error: false, decision: 'approved' },
+          { call_id: second, content: 'No.', is_error: false, decision: 'rejected' },
+        ],
+      },
+    })
+    expect([...machine.store.calls.values()].map(({ status }) => status)).toEqual(['completed', 'failed'])
+    const finished = machine.events.filter(({ type }) => type === 'tool_finished')
+    expect(finished).toMatchObject([{ success: true }, { success: false }])
+    const traced = [...machine.store.turns.values()].at(-1)?.trace.map(({ payload }) => payload)
+    expect(traced).toMatchObject([
+      { type: 'tool_call', status: 'completed' },
+      { type: 'approval', decision: 'approved' },
+      { type: 'tool_call', status: 'failed' },
+      { type: 'approval', decision: 'rejected' },
+    ])
+  })
 })
 
 describe('[EC 5.7] failure', () => {
@@ -334,6 +359,32 @@ describe('[EC 19] traces', () => {
     expect(JSON.stringify(payloads(machine))).not.toMatch(/prompt|Looking|Done/)
   })
 
+  test('the prompt not at a gate, but with the model that is called after it', () => {
+    const prompts = (machine: Machine) =>
+      payloads(machine).map((turn) =>
+        turn.flatMap((payload) =>
+          payload.type === 'message' && payload.role === 'user' ? payload.model : [],
+        ),
+      )
+    const declined = served()
+    declined.resolve({ kind: 'remote_disclosure', disclosure: DISCLOSURE })
+    expect(prompts(declined)).toEqual([[]])
+    declined.continue(decision(declined.approvalId, 'rejected'))
+    declined.accept({
+      type: 'turn_resolved',
+      lease: declined.lease,
+      report: makeReport('local'),
+      traces: [],
+      gate: null,
+      call: makeRecord('lost', null, 'local'),
+      failedCall: null,
+    })
+    expect(prompts(declined)).toEqual([[], ['local']])
+    const stopped = machineIn('AwaitingApproval: cost')
+    stopped.continue(decision(stopped.approvalId, 'rejected'))
+    expect(prompts(stopped)).toEqual([[]])
+  })
+
   test('a call by the names and sizes of its arguments, a refused one as failed', () => {
     const machine = served()
     machine.round({ calls: [clientCall('write_file'), refusedCall('teleport')] })
@@ -364,7 +415,7 @@ describe('[EC 19] traces', () => {
         routing: { ...makeReport('first').routing, matched_rule: 'r' },
       },
       traces: [],
-      gate: { kind: 'cost_limit', detail: {} },
+      gate: { kind: 'cost_limit', cost: COST },
       call: makeRecord('lost'),
       failedCall: null,
     })

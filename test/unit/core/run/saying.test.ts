@@ -48,7 +48,7 @@ test('[U37] so does what was said before it was cut or failed', () => {
 })
 
 test('[U37] the paths that the prompt held stay with what was said, whole or cut', () => {
-  const seen = { under: 'a policy', files: ['secrets/key', 'a.ts'] }
+  const seen = { under: 'a policy', root: '/code', files: ['secrets/key', 'a.ts'] }
   const record = { ...makeRecord('answered'), seen }
   const seenBy = (writes: readonly Write[]) =>
     writes.flatMap((write) => (write.w === 'assistant_message' ? [write.seen] : []))

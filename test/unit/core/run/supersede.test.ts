@@ -11,7 +11,7 @@ import {
   makePartial,
   results,
 } from '../../../support/core/run-machine.ts'
-import { machineIn, SITUATIONS, type Situation } from '../../../support/core/run-phases.ts'
+import { COST, machineIn, SITUATIONS, type Situation } from '../../../support/core/run-phases.ts'
 
 const told = (machine: Machine, from = 0): string[] => machine.events.slice(from).map(({ type }) => type)
 const said = (machine: Machine) =>
@@ -168,11 +168,40 @@ describe('[EC 15][U22] in a pause', () => {
     },
   )
 
-  test('a stop that comes after the decision leaves it as it was', () => {
+  test.each<Situation>(['AwaitingApproval: disclosure', 'AwaitingApproval: cost', 'AwaitingApproval: plan'])(
+    '[EC 13] %s: the trace shows that it was ended, and by what, under the route of the gate',
+    (situation) => {
+      const endings: [(machine: Machine) => unknown, string][] = [
+        [(machine) => machine.continue(BREAK), 'cancelled: the run was stopped'],
+        [(machine) => machine.continue(inject('no')), 'superseded: the user gave new input'],
+        [(machine) => machine.execute('other'), 'superseded: the user started something else'],
+      ]
+      for (const [end, reason] of endings) {
+        const machine = machineIn(situation)
+        const id = machine.approvalId
+        const [planId] = machine.store.plans.keys()
+        const kind = machine.phase?.k === 'AwaitingApproval' ? machine.phase.kind : null
+        end(machine)
+        const traced = [...machine.store.turns.values()].flatMap(({ trace }) => trace)
+        const [target_type, target_id] = planId === undefined ? ['gate', id] : ['plan', planId]
+        expect(traced.filter(({ payload }) => payload.type === 'approval')).toMatchObject([
+          {
+            provider: 'ollama',
+            model: 'm',
+            payload: { type: 'approval', target_type, target_id, decision: 'rejected', reason, kind },
+          },
+        ])
+      }
+    },
+  )
+
+  test('a stop that comes after the decision leaves it as it was, also in the trace', () => {
     const machine = machineIn('AwaitingApproval: plan')
     machine.continue(decision(machine.approvalId, 'approved'))
     machine.continue(BREAK)
     expect(machine.store.approvals).toMatchObject([{ outcome: 'approved' }])
+    const traced = [...machine.store.turns.values()].flatMap(({ trace }) => trace)
+    expect(traced.filter(({ payload }) => payload.type === 'approval')).toHaveLength(1)
   })
 
   test.each(SITUATIONS)('%s, then break: idle, and one end of the run', (situation) => {
@@ -259,28 +288,31 @@ describe('[EC 15] a run that starts from injected words', () => {
     for (const kind of ['remote_disclosure', 'cost_limit'] as const) {
       machine.resolve(
         kind === 'cost_limit'
-          ? { kind, detail: {} }
+          ? { kind, cost: COST }
           : { kind, disclosure: { provider: 'openai', model: 'm', paths: [] } },
       )
       machine.continue(decision(machine.approvalId, 'approved'))
     }
     machine.round({ text: 'done' })
-    expect(machine.state).toMatchObject({ costAccepted: true, disclosed: [{ provider: 'openai' }] })
+    expect(machine.state).toMatchObject({
+      costs: [{ provider: 'openai' }],
+      disclosed: [{ provider: 'openai' }],
+    })
     machine.continue(inject('more'))
     expect(machine.state).toMatchObject({
-      costAccepted: false,
       disclosed: [],
       remoteDeclined: false,
       planApproved: false,
       planning: false,
     })
+    expect(machine.state).not.toHaveProperty('costs')
   })
 
   test('within a run what was granted stays', () => {
     const machine = machineIn('AwaitingApproval: cost')
     machine.continue(decision(machine.approvalId, 'approved'))
     machine.continue(inject('more'))
-    expect(machine.state?.costAccepted).toBe(true)
+    expect(machine.state?.costs).toMatchObject([{ rule: 'cheap', upTo: '4' }])
   })
 })
 

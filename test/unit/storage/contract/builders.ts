@@ -66,7 +66,6 @@ export const makeState = (changes: Partial<RunState> = {}): RunState => ({
   planApproved: false,
   remoteDeclined: false,
   disclosed: [],
-  costAccepted: false,
   unattendedRounds: 0,
   lastRoute: null,
   promptTraced: false,

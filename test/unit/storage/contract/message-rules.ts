@@ -123,8 +123,12 @@ rule('[D27] a tool result of 8 MiB and long arguments are kept whole', (sql) => 
 })
 
 rule('[U37] what an answer’s prompt held is kept with it, however much it was', (sql) => {
-  const few = { under: 'k', files: ['a.ts', 'privé/b.ts'], messages: '1-57,60' }
-  const many = { under: 'k', files: Array.from({ length: 500 }, (_, n) => `${'deep/'.repeat(200)}${n}.ts`) }
+  const few = { under: 'k', root: '/code', files: ['a.ts', 'privé/b.ts'], messages: '1-57,60' }
+  const many = {
+    under: 'k',
+    root: '/code',
+    files: Array.from({ length: 500 }, (_, n) => `${'deep/'.repeat(200)}${n}.ts`),
+  }
   insertMessage(sql, 1, { ...assistantMessage('m1', 'one'), seen: few }, NOW, 1)
   insertMessage(sql, 2, { ...assistantMessage('m2', 'two'), seen: many }, NOW, 1)
   insertMessage(sql, 3, assistantMessage('m3', 'three'), NOW, 1)

@@ -1,13 +1,16 @@
 import { expect } from 'vitest'
+import { loadCheckpoint } from '../../../../src/storage/session/checkpoint.ts'
+import { commitStep } from '../../../../src/storage/session/commit.ts'
 import {
   eachPolicy,
   forgetUnusedPolicies,
   loadPolicies,
   savePolicy,
 } from '../../../../src/storage/session/policies.ts'
+import { saveRunInput } from '../../../../src/storage/session/run-input.ts'
 import { expireTraces, loadTurns, saveTurn } from '../../../../src/storage/session/turns.ts'
 import { makeRequest } from '../../../support/core/builders.ts'
-import { entry, makeTurn } from './builders.ts'
+import { entry, makeState, makeTurn } from './builders.ts'
 import { count, NOW, ruleInto, type StorageRule } from './rules.ts'
 
 export const POLICY_RULES: StorageRule[] = []
@@ -55,4 +58,17 @@ rule('[D31] a policy goes with the last trace that names it', (sql) => {
     'sha256:new',
     'sha256:now',
   ])
+})
+
+rule('[EC 15] words injected long after bring the policy of their run back', (sql) => {
+  const state = makeState({ policyDigest: 'sha256:old' })
+  saveRunInput(sql, makeRequest())
+  const writes = [{ w: 'injected_input' as const }]
+  commitStep(
+    sql,
+    loadCheckpoint(sql),
+    { state, writes, events: [], effects: [] },
+    { nowMs: NOW, runInput: null },
+  )
+  expect(Object.keys(loadPolicies(sql, ['sha256:old']))).toEqual(['sha256:old'])
 })

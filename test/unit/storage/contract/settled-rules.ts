@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import type { SettledOutcome, Write } from '../../../../src/core/run/writes.ts'
 import { insertApproval, settledApprovals } from '../../../../src/storage/session/approvals.ts'
-import { callStatus } from '../../../../src/storage/session/call-status.ts'
+import { callStandings } from '../../../../src/storage/session/call-status.ts'
 import { insertMessage, settleCall } from '../../../../src/storage/session/messages.ts'
 import { assistantMessage, call } from './builders.ts'
 import { NOW, ruleInto, type StorageRule } from './rules.ts'
@@ -62,9 +62,44 @@ rule('[U21][U24] a call tells how it stands; one that the session never had does
   const answer = { result: 'no', isError: true, refused: true }
   insertMessage(sql, 1, assistantMessage('m1', '', [call('c1'), call('c2'), call('c3', { answer })]), NOW, 1)
   settleCall(sql, { w: 'settle_call', callId: 'c1', isError: false, content: 'r' }, NOW)
-  expect(Object.fromEntries(callStatus(sql, ['c1', 'c2', 'c3', 'c4']))).toEqual({
-    c1: 'completed',
-    c2: 'pending',
-    c3: 'failed',
+  expect(Object.fromEntries(callStandings(sql, ['c1', 'c2', 'c3', 'c4']))).toEqual({
+    c1: { status: 'completed' },
+    c2: { status: 'pending' },
+    c3: { status: 'failed' },
+  })
+})
+
+rule('[U22] a call tells what the user decided about it, and whether a stop or new input ended it', (sql) => {
+  const ids = ['yes', 'no', 'stopped', 'replaced', 'given up', 'said so']
+  insertMessage(
+    sql,
+    1,
+    assistantMessage(
+      'm1',
+      '',
+      ids.map((id) => call(id)),
+    ),
+    NOW,
+    1,
+  )
+  const settle = (callId: string, content: string, isError = true) =>
+    settleCall(sql, { w: 'settle_call', callId, isError, content }, NOW)
+  settle('yes', 'r', false)
+  insertApproval(sql, approval('a1', 'approved', { targetType: 'tool_call', targetId: 'yes' }), NOW)
+  settle('no', 'not that')
+  insertApproval(sql, approval('a2', 'rejected', { targetType: 'tool_call', targetId: 'no' }), NOW)
+  // A decision on something else that bears the id of a call.
+  insertApproval(sql, approval('a3', 'approved', { targetType: 'gate', targetId: 'stopped' }), NOW)
+  settle('stopped', 'Cancelled by the user.')
+  settle('replaced', 'Cancelled: the user gave new input.')
+  settle('given up', 'Cancelled: the user started something else.')
+  settle('said so', 'Cancelled by the user.', false)
+  expect(Object.fromEntries(callStandings(sql, ids))).toEqual({
+    yes: { status: 'completed', decision: 'approved' },
+    no: { status: 'failed', decision: 'rejected' },
+    stopped: { status: 'failed', outcome: 'cancelled' },
+    replaced: { status: 'failed', outcome: 'superseded' },
+    'given up': { status: 'failed', outcome: 'superseded' },
+    'said so': { status: 'completed' },
   })
 })
