@@ -74,7 +74,7 @@ export const foldCase = (text: string): string =>
       Array.from(text, (char) => char.toUpperCase().toLowerCase()).join('')
 
 /** ASCII alone, as most paths are: there every letter has one other form. */
-const PLAIN = /^[ -~]*$/
+const PLAIN = /^[\0-\x7f]*$/
 
 function folded(part: Part): Part[] {
   if (part.k === 'char') return Array.from(foldCase(part.char), (char) => ({ k: 'char', char }))

@@ -36,6 +36,10 @@ const ESC = '\u001b'
 /** Colours and links, which a terminal does not show as text. */
 const ESCAPES = new RegExp(`${ESC}\\[[0-9;]*[A-Za-z]|${ESC}\\][^\\u0007${ESC}]*(?:\\u0007|${ESC}\\\\)`, 'g')
 const DIFF_LINE = /^(?:diff |--- |\+\+\+ |rename |copy |Index: )/
+/** The key of a member that is a file: with a folder, or hidden. `form.key` is a word of a program, or of a translation. */
+const FILE_KEY = /[/\\]|^\.[^.\s]/
+/** A heading that a text makes for itself as well: it is one of a file only where a folder, or the word, says so. */
+const MARKDOWN = /^#{1,6}/
 /** What marks a line as the heading of a file. */
 const HEADING =
   /^(?:[\s│┃|]*(?:file(?: ?name| ?path)?|path|source|Index|\*\*\* (?:Add|Update|Delete) File|Move to)\s*[:=]\s*|(?:={2,}>?|-{3,}>?|#{1,6}|\/\/|\*{3,}|>{2,}|<{2,}|<!--|\/\*)\s*(?:(?:begin|start)\s+)?(?:(?:of\s+)?file(?: ?name| ?path)?|path|source)?\s*:?\s*|`{3,}\s*\w*[\s:]+|`{3,})/i
@@ -108,8 +112,11 @@ function inLine(line: string, needleAt: number, found: Found): void {
   beforeText(line, needleAt, found)
   if (DIFF_LINE.test(line)) inDiffLine(line, found)
   const heading = line.length <= MAX_NAME_CHARS ? HEADING.exec(line)?.[0] : undefined
-  if (heading !== undefined) {
-    const name = withoutClosing(line.slice(heading.length))
+  const name = heading === undefined ? '' : withoutClosing(line.slice(heading.length))
+  if (
+    heading !== undefined &&
+    !(MARKDOWN.test(heading) && !/file|path|source/i.test(heading) && !/^\S*[/\\]\S*$/.test(name))
+  ) {
     add(name, found)
     add(name.replace(/^["'`]|["'`]$/g, ''), found)
     for (const word of name.split(/[\s()]+/)) add(word, found)
@@ -134,8 +141,11 @@ function beforeText(line: string, needleAt: number, found: Found): void {
     if (char !== ':' && char !== '\0' && char !== '\t') continue
     // The line has no blanks at its end.
     if (i + 1 === line.length) return
-    add(head.slice(0, i), found)
-    if (from > 0) add(head.slice(from, i), found)
+    // A name with blanks is one before the number of a line; before anything else it is a sentence, or code.
+    const isNumbered = /^\d+[:\t]/.test(line.slice(i + 1, i + 16))
+    for (const name of [head.slice(0, i), ...(from > 0 ? [head.slice(from, i)] : [])]) {
+      if (isNumbered || !/\s/.test(name)) add(name, found)
+    }
     from = i + 1
     count++
   }
@@ -219,7 +229,7 @@ function inValue(value: unknown, found: Found, depth: number): boolean {
     const isOfText = isTextMember(key)
     showsText ||= itemHoldsText && isOfText && named.length === 0
     // As in `{ "src/a.ts": "…" }`.
-    if (itemHoldsText && (!isOfText || /[./\\]/.test(key))) add(key, found)
+    if (itemHoldsText && FILE_KEY.test(key)) add(key, found)
   }
   if (showsText) for (const name of names.flat()) add(name, found)
   return holdsText

@@ -3,7 +3,7 @@ import { attributedPaths } from './attributed.ts'
 import { type Budget, makeBudget } from './budget.ts'
 import type { Constraint } from './guard.ts'
 import { FILE_TOOLS, type Mentions, mentionsOf, patchesOf } from './mentions.ts'
-import { holdsNeedle, mayName, type Needles } from './needles.ts'
+import { holdsNeedle, isNoPath, mayName, type Needles } from './needles.ts'
 
 /** What a guard knows of single paths. */
 export type PathTest = {
@@ -15,7 +15,7 @@ export type PathTest = {
    */
   constraintOfWildcards(word: string, ignoreCase: boolean, budget: Budget): Constraint | null
   /** Of what is too long to be read to its end: some pattern may cover what it names. */
-  constraintOfUnread(part: string): Constraint
+  constraintOfUnread(part: string): Constraint | null
   needles: Needles
   constrainsSome: boolean
 }
@@ -32,8 +32,8 @@ const MAX_NAMES_CHARS = 16_000_000
 const MAX_LIKELY_NAMES = 20_000
 const MAX_LIKELY_CHARS = 2_000_000
 /** Comparisons of names with wildcards and patterns; the work on one grows with the name. */
-const MAX_COMPARISONS = 50_000
-const MAX_COMPARED_CHARS = 300_000
+const MAX_COMPARISONS = 100_000
+const MAX_COMPARED_CHARS = 1_000_000
 
 /**
  * Tells why a call is for local models alone: something that its arguments name, or that its result attributes text to,
@@ -53,7 +53,9 @@ function ofMentions(
   const likely = makeBudget(MAX_LIKELY_NAMES, MAX_LIKELY_CHARS)
   const wild = makeBudget(MAX_COMPARISONS, MAX_COMPARED_CHARS)
   const ofName = (name: string) =>
-    mayName(name, paths.needles) && likely.take(name.length) ? paths.constraintOfFolder(name) : null
+    mayName(name, paths.needles) && !isNoPath(name) && likely.take(name.length)
+      ? paths.constraintOfFolder(name)
+      : null
   /** Of a name as it stands, and with what its wildcards may stand for. */
   const ofWord = (word: string): Constraint | null => {
     if (!all.take(word.length)) return null

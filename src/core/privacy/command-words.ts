@@ -5,6 +5,7 @@
  */
 
 import type { Budget } from './budget.ts'
+import { isNoPath } from './needles.ts'
 
 export type CommandWords = {
   /** May hold wildcards. */
@@ -21,6 +22,8 @@ const MAX_DEPTH = 4
 const MAX_FOLDERS = 12
 /** Longer words are data: no file system knows longer paths. */
 const MAX_WORD_CHARS = 4096
+/** Longer ones are held against what names can be at all: programs give long words, with their quotes out of step. */
+const MAX_CHARS_AT_ONCE = 512
 /** A word is cut at so many of its colons, equals signs and commas. */
 const MAX_CUTS = 16
 /** As many names as braces may give. */
@@ -48,9 +51,17 @@ export function commandWords(command: string, budget: Budget): CommandWords {
     ignoresCase: /(?:^|\s)(?:-i(?:name|path|wholename)|--iglob|nocaseglob)(?:\s|$)/i.test(command),
     budget,
   }
-  collect(command, found, new Map(), 0)
+  collect(withoutMessages(command), found, new Map(), 0)
   return found
 }
+
+/** Longer commands are read as they are. */
+const MAX_MESSAGE_COMMAND_CHARS = 10_000
+/** What a commit is described with, where it is plain text: in it nothing is run and nothing is named. */
+const COMMIT_MESSAGE = /(\bgit (?:commit|tag|stash)\b[^;&|\n"']{0,200}? -a?m )(?:"[^"$`\\]*"|'[^']*')/g
+
+const withoutMessages = (command: string): string =>
+  command.length > MAX_MESSAGE_COMMAND_CHARS ? command : command.replace(COMMIT_MESSAGE, '$1')
 
 type Found = CommandWords & { budget: Budget }
 
@@ -177,10 +188,11 @@ const unescapeAnsi = (text: string): string =>
 /** Adds every form of a word in which it may be a name. */
 function addForms(word: string, found: Found): void {
   if (word === '' || word.length > MAX_WORD_CHARS) return
-  for (const braced of expandBraces(word, found.budget)) {
+  const isData = word.length > MAX_CHARS_AT_ONCE && isNoPath(word)
+  for (const braced of isData ? [word] : expandBraces(word, found.budget)) {
     const bare = braced.replace(/["'`^\\]/g, '')
     for (const form of bare === braced ? [braced] : [braced, bare]) {
-      for (const part of cuts(form)) {
+      for (const part of isData ? pieces(form) : cuts(form)) {
         if (!found.budget.take(part.length)) return
         addWord(part, found.words)
         // `-f.env`, `+x`, `!.env`
@@ -203,6 +215,9 @@ function addWord(word: string, words: Set<string>): void {
   if (tail !== '') words.add(tail)
 }
 
+/** Of data, which is no name as a whole. */
+const pieces = (word: string): string[] => word.split(/[:=@,]/).filter((piece) => !isNoPath(piece))
+
 /** The word and its parts around `:`, `=`, `@` and `,`, as in `HEAD:.env`, `--file=.env` and `-d @.env`. */
 function cuts(word: string): string[] {
   const parts = [word]
@@ -218,7 +233,7 @@ function cuts(word: string): string[] {
 }
 
 /** Signs of data and programs: their braces give no names, and their members are words of their own anyway. */
-const DATA = /[:=;()"']/
+const DATA = /[:=;()"'\s]/
 
 /**
  * `{a,b}c` as `ac` and `bc`; a range of letters as any. Of braces that give more names than a shell is ever asked for,

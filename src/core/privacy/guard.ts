@@ -2,7 +2,7 @@ import type { PrivacyPolicy, RoutingRule } from '../../protocol/execution/policy
 import { foldCase, type Glob } from '../../protocol/glob.ts'
 import { agreement } from '../../protocol/glob-overlap.ts'
 import { hashOf } from '../hash.ts'
-import { normalisePath } from '../paths.ts'
+import { isAbsolute, normalisePath } from '../paths.ts'
 import type { TranscriptCall } from '../transcript.ts'
 import { constraintOfCall, type PathTest, spellsPartOf } from './call-constraint.ts'
 import { globOf, type PrivacyPattern, readPattern } from './patterns.ts'
@@ -55,6 +55,12 @@ const SIZED_NAMING_AGREEMENT = 1
 const MAX_KNOWN_PATHS = 4096
 const MAX_KNOWN_PATH_CHARS = 512
 
+/**
+ * Where nothing says where the root is, a path may begin below it at any of its folders. No honest path has so many, and
+ * each is one more name to hold against every pattern.
+ */
+const MAX_FOLDERS_WITHOUT_ROOT = 64
+
 /** The guard of a policy, which mostly stays the same object from turn to turn. */
 const known = new WeakMap<
   PrivacyPolicy,
@@ -81,8 +87,15 @@ function newGuard(privacy: PrivacyPolicy, rules: readonly RoutingRule[], root: s
   const { patterns, broken } = readLists(privacy, rules, root)
   const namer = makeNamer(root)
   const found = new Map<string, Constraint | null>()
+  const [anyPattern = null] = listedPatterns(privacy, rules)
+  const constrainsSome = anyPattern !== null
+  const isRootKnown = isAbsolute(canonicalRoot(root))
 
+  const constraintOfUnread = (part: string): Constraint | null =>
+    anyPattern === null ? null : { path: part, ...anyPattern, how: 'too long' }
   const find = (path: string): Constraint | null => {
+    if (!isRootKnown && path.split(/[\\/]/).length > MAX_FOLDERS_WITHOUT_ROOT)
+      return constraintOfUnread(normalisePath(path, root))
     const names = namer(path)
     const texts = names.map(({ relative, absolute }) => foldCase(`${absolute ?? ''}/${relative}`))
     for (const { pattern, list, reading } of patterns) {
@@ -134,15 +147,11 @@ function newGuard(privacy: PrivacyPolicy, rules: readonly RoutingRule[], root: s
     return null
   }
 
-  const constrainsSome = patterns.length > 0 || broken !== null
   const paths: PathTest = {
     constraintOf,
     constraintOfFolder,
     constraintOfWildcards,
-    constraintOfUnread: (part) => {
-      const { pattern, list } = patterns[0] ?? broken ?? { pattern: '**', list: 'restricted_paths' }
-      return { path: part, pattern, list, how: 'too long' }
-    },
+    constraintOfUnread,
     needles: broken === null ? needlesOf(patterns) : null,
     constrainsSome,
   }

@@ -7,7 +7,27 @@
 export type Needles = readonly string[] | null
 
 /** A word may lead to a name that does not stand in it. */
-const LEADS_ELSEWHERE = /^[~$%]|^file:.*%|\.\.|[^\0-\x7f]/i
+const LEADS_ELSEWHERE = /^[~$%]|^file:.*%|(?:^|[\\/":])\.\.(?:[\\/"]|$)|[^\0-\x7f]/i
+
+/** What stands before is left again, whether it can exist or not; in a URL each character may take three. */
+const STEPS_BACK = /^file:|(?:^|[\\/":])\.\.(?:[\\/"]|$)/i
+
+/** No file system has longer names of single files and folders. */
+const MAX_COMPONENT_CHARS = 255
+
+/** True for a text that is no path, since a part of it is too long to be the name of anything. */
+export function isNoPath(text: string): boolean {
+  if (text.length <= MAX_COMPONENT_CHARS || STEPS_BACK.test(text)) return false
+  // Characters that are left out of comparisons are no ASCII; dots and blanks at the end count on some systems alone.
+  return text.split(/[\\/]/).some(
+    (part) =>
+      part.length > MAX_COMPONENT_CHARS &&
+      part
+        .replace(/[^\0-\x7f]/g, '')
+        .slice(MAX_COMPONENT_CHARS)
+        .replace(/[. ]/g, '') !== '',
+  )
+}
 
 /** One expression per list: a text may be taken apart into many. */
 const compiled = new WeakMap<readonly string[], RegExp>()

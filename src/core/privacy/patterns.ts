@@ -237,7 +237,7 @@ function needlesOf(readings: readonly Reading[], base: string): string[] | null 
       let longest = ''
       let run = ''
       for (const part of [...parts, END]) {
-        if (part.k === 'char' && /[!-.0-~]/.test(part.char)) {
+        if (part.k === 'char' && part.char > ' ' && part.char <= '~' && part.char !== '/') {
           run += part.char
           continue
         }

@@ -4,7 +4,7 @@
  */
 
 import { foldCase } from '../../protocol/glob.ts'
-import { isAbsolute, type Spelling, spell } from '../paths.ts'
+import { isAbsolute, type Spelling, spell, withDrive } from '../paths.ts'
 
 /** A path under one of its names; `home` begins with `~` and is null where the path does not lie in anyone's home. */
 export type NamedPath = Spelling & {
@@ -45,7 +45,7 @@ const ALIASES: readonly [RegExp, string][] = [
 export const homeOf = (folder: string): string | null => HOME.exec(folder)?.[0] ?? null
 
 /** The root of a workspace in the form that `canonical` asks for. */
-export const canonicalRoot = (root: string): string => canonical(slashed(root), null)
+export const canonicalRoot = (root: string): string => withDrive(canonical(slashed(root), null))
 
 /** Gives every name of a path of a workspace, as the client or a model wrote it; the plain one comes first. */
 export function makeNamer(root: string): (path: string) => NamedPath[] {

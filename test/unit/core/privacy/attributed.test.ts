@@ -79,6 +79,11 @@ describe('[U37] names alone attribute nothing', () => {
     'a sentence that mentions .env and such',
     'cat: .env: No such file or directory',
     'wrote 12 lines to .env',
+    '## .env\nCopy the example and fill it in.',
+    '# .env files\n.env\n.env.local',
+    'const name = item ? item.pem : null',
+    'Note on .env: see below',
+    '{"form.pem":"Certificate","ok":"OK"}',
   ])('%j', (result) => {
     expect(pathIn(result)).toBeNull()
   })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { makePrivacyGuard, sayConstraint } from '../../../../src/core/privacy/guard.ts'
-import { makePrivacy, makeRule } from '../../../support/core/builders.ts'
+import { makeCall, makePrivacy, makeRule } from '../../../support/core/builders.ts'
 
 const guard = (restricted: string[], root = '/code') =>
   makePrivacyGuard(makePrivacy({ restricted_paths: restricted }), [], root)
@@ -122,6 +122,32 @@ describe('[EC 8.2] a privacy pattern is only ever read more tightly', () => {
     expect(guard([pattern], root).constraintOf(path)?.how ?? null).toBe(how)
   })
 
+  const DRIVE_SPELLINGS = ['C:\\x\\y', 'c:/x/y', '\\\\?\\C:\\x\\y', 'file:///C:/x/y']
+  test.each([
+    ['C:\\w', [...DRIVE_SPELLINGS, '/c/x/y', '/mnt/c/x/y', '/cygdrive/c/x/y', '../x/y']],
+    ['c:\\w', [...DRIVE_SPELLINGS, '/c/x/y', '/mnt/c/x/y', '/cygdrive/c/x/y', '../x/y']],
+    ['/mnt/c/w', [...DRIVE_SPELLINGS, '/mnt/c/x/y', '../x/y']],
+    ['/c/w', [...DRIVE_SPELLINGS, '/c/x/y', '../x/y']],
+  ])('below %j a drive goes by all of its names, in patterns as in paths', (root, spellings) => {
+    const uncovered = spellings.flatMap((pattern) =>
+      spellings.filter((path) => guard([pattern], root).constraintOf(path) === null),
+    )
+    expect(uncovered).toEqual([])
+    expect(guard(spellings, root).constraintOf('z/y')).toBeNull()
+  })
+
+  test('[D17] without a root, a path of countless folders is not taken apart but counts as private', () => {
+    const path = `${'/a'.repeat(100)}/b`
+    expect(guard(['x/**'], '').constraintOf(path)).toEqual({
+      path,
+      pattern: 'x/**',
+      list: 'restricted_paths',
+      how: 'too long',
+    })
+    expect(guard([], '').constraintOf(path)).toBeNull()
+    expect(guard(['x/**'], '/code').constraintOf(path)).toBeNull()
+  })
+
   test('[D17] a pathological pattern is matched against a long path and its folders in linear time', () => {
     const folders = 'a/'.repeat(2000)
     expect(guard(['**/a/**/a/**/a/**/a/**/a/**/b']).constraintOf(`${folders}x`)).toBeNull()
@@ -156,8 +182,23 @@ test('[EC 9] a constraint says path, pattern, list, and how they meet', () => {
     '`docs/a` matches `docs` of remote.blocked_paths (by its folder)',
     '`x/a` matches `/x/**` of rule `mine` (in another spelling)',
   ])
+  const long = `${'['.repeat(200)}".env"${']'.repeat(200)}`
+  const unread = all.constraintOfCall(makeCall({ name: 'a_tool' }, long))
+  expect(unread && sayConstraint(unread)).toBe(
+    'its result is too long to be read to its end, so it counts as matching `**/.env` of restricted_paths',
+  )
   const broken = guard(['[']).constraintOf('a')
   expect(broken && sayConstraint(broken)).toBe(
     '`[` of restricted_paths is no valid pattern, so every path counts',
   )
+})
+
+test('the same policy gives the same guard, and another one where the rules or the root are others', () => {
+  const privacy = makePrivacy({ restricted_paths: ['a/**'] })
+  const rules = [makeRule({ name: 'r', paths: ['b/**'], local_only: true })]
+  const first = makePrivacyGuard(privacy, rules, '/code')
+  expect(makePrivacyGuard(privacy, rules, '/code')).toBe(first)
+  expect(makePrivacyGuard(privacy, [], '/code').constraintOf('b/x')).toBeNull()
+  expect(makePrivacyGuard(privacy, rules, '/other').constraintOf('/code/b/x')).toBeNull()
+  expect(makePrivacyGuard(privacy, rules, '/code').constraintOf('/code/b/x')?.list).toBe('rule `r`')
 })

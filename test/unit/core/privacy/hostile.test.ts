@@ -10,7 +10,7 @@ const judge = (call: TranscriptCall, restricted = ['**/.env', 'secrets/**']) =>
 const result = (text: string) => makeCall({ name: 'a_tool' }, text)
 const command = (line: string) => makeCall({ name: 'shell', arguments: { command: line } })
 
-/** A megabyte was once a matter of minutes; twice as much takes twice as long, give or take what the machine does. */
+/** Eight times as much takes eight times as long, give or take what else the machine does. */
 function expectLinear(shape: (size: number) => TranscriptCall, size: number): void {
   const fastest = (calls: number) => {
     const call = shape(calls)
@@ -42,7 +42,6 @@ type Shape = [what: string, size: number, shape: (size: number) => TranscriptCal
 /** What is read to its end, and names nothing. */
 const HARMLESS: Shape[] = [
   ['blanks inside a heading', 500, (n) => result(`# process.env${' '.repeat(900)}x\n`.repeat(n / 50))],
-  ['blanks inside a heading of any length', 500, (n) => result(`# zz${' '.repeat(n)}b.env`)],
   ['blanks behind a tag', 500, (n) => result(`<path>${' '.repeat(n)}process.env`)],
   ['tags that do not end', 500, (n) => result(`${'<path> '.repeat(n)}process.env`)],
   ['blank lines', 5000, (n) => result(`process.env\n${'\n'.repeat(n)}x`)],
@@ -51,12 +50,12 @@ const HARMLESS: Shape[] = [
   ['a value that does not end', 5000, (n) => result(`{ .env "content": 1, "path":"${'a'.repeat(n)}`)],
   ['a value of escapes', 5000, (n) => result(`{ .env "content": 1, "path":"${'\\"'.repeat(n)}`)],
   ['colons', 500, (n) => result(times(n, (i) => `a${i}:b:c:d:e:f:g:h process.env`, '\n'))],
-  ['dashes and numbers', 50, (n) => result(times(n, (i) => `${i}${'-1'.repeat(400)}- process.env`, '\n'))],
+  ['dashes and numbers', 6, (n) => result(times(n, (i) => `${i}${'-1'.repeat(400)}- process.env`, '\n'))],
   ['an attribute without its value', 1000, (n) => result(`< .env ${'src '.repeat(n)}`)],
   ['lists in lists', 12, (n) => result(`${nested(n, '{"a":', '}')}\n`.repeat(20))],
   ['braces that do not close', 1000, (n) => command('x{'.repeat(n))],
-  ['commas in braces that do not close', 200, (n) => command(`x{${','.repeat(n)} `.repeat(10))],
-  ['brackets that do not close', 200, (n) => command(`${'['.repeat(400)} `.repeat(n / 10))],
+  ['commas in braces that do not close', 500, (n) => command(`x{${','.repeat(n)} `.repeat(10))],
+  ['brackets that do not close', 400, (n) => command(`${'['.repeat(n)} `.repeat(10))],
   ['commands inside commands', 200, (n) => command(`sh -c "sh -c 'a; b; c'" ${'`x` '.repeat(n)}`)],
   ['an option over and over', 500, (n) => command(`find ${'d '.repeat(n)}${'-name x '.repeat(n)}`)],
   [

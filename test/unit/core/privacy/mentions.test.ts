@@ -52,6 +52,7 @@ describe('[U37] a command that names a constrained file is found out', () => {
     'cat cred*',
     'cat certs/server.p*',
     'cat .e{nv,x}',
+    'cat {a,b}{c,d}/../.e{x,n}{u,v}',
     'cat {x,.}env',
     'cat .en@(v|w)',
     'cat **/.env',
@@ -118,6 +119,16 @@ describe('[U37] a command that names a constrained file is found out', () => {
   })
 })
 
+describe('[U37] a message of a commit that is more than text is read', () => {
+  test.each(['git commit -m "$(cat .env)"', 'git commit -m "`cat .env`"', 'git commit -m x && cat .env'])(
+    '%s',
+    (command) => {
+      const guard = makePrivacyGuard(makePrivacy({ restricted_paths: ['**/.env'] }), [], '/w')
+      expect(guard.constraintOfCall(makeCall({ name: 'shell', arguments: { command } }))).not.toBeNull()
+    },
+  )
+})
+
 describe('[U37] ordinary commands name nothing that is restricted by default', () => {
   test.each([
     'npm test',
@@ -130,6 +141,12 @@ describe('[U37] ordinary commands name nothing that is restricted by default', (
     'git log --oneline -n 5',
     'git diff HEAD~1 -- src',
     'git commit -m "Fix key.* handling"',
+    'git commit -m "Document .env handling"',
+    "git commit -a -m 'Say what .env holds' && npm test",
+    'git tag -m "First .env" v1',
+    'jq .key package.json',
+    'node -e "console.log(cfg.key)"',
+    'grep -rn "t.key" src',
     'prettier --check "src/**/*.json"',
     'cargo test && ls src/*',
     'cat package.json | jq .scripts',
