@@ -52,6 +52,11 @@ export const INTENDED_DIFFERENCES: readonly IntendedDifference[] = [
     reason: 'an account that can be made can be rotated, taken along and deleted',
   },
   {
+    what: 'operation added',
+    at: ['DELETE /api/v1/sessions/{session_id}/grants/{grant_id}'],
+    reason: 'what was allowed for the rest of a run can be taken back (U23)',
+  },
+  {
     what: 'parameter added',
     at: [
       'POST /api/v1/sessions header idempotency-key',
@@ -107,6 +112,52 @@ export const INTENDED_DIFFERENCES: readonly IntendedDifference[] = [
   { what: 'response added', at: ['* 500'], reason: 'anything unexpected, on any route (EC 2, 3)' },
 
   // Fields that we add. Readers ignore fields they do not know, and writers may leave them out.
+  {
+    what: 'property added',
+    at: ['ContextOutcome.exclusions', 'PreviewResponse.exclusions'],
+    reason: 'why each thing was left out of a prompt',
+  },
+  {
+    what: 'property added',
+    at: ['PreviewResponse.effort', 'PreviewResponse.approval', 'PreviewResponse.warnings'],
+    reason: 'a preview tells everything that execute would decide, and what is amiss in the policy (EC 24.2)',
+  },
+  {
+    what: 'property added',
+    at: [
+      'Payload(type=classification).inputs',
+      'Payload(type=routing_decision).inputs',
+      'Payload(type=routing_decision).failure',
+      'Payload(type=approval).kind',
+      'RoutingDecisionPayload.inputs',
+      'RoutingDecisionPayload.failure',
+      'ApprovalPayload.kind',
+      'TraceEvent.run_id',
+      'TraceEvent.turn_id',
+      'Trace.policies',
+    ],
+    reason: 'a trace tells enough to decide its turns again',
+  },
+  {
+    what: 'property added',
+    at: ['Skill.path'],
+    reason: 'a skill is a file, and files may be private',
+  },
+  {
+    what: 'component added',
+    at: [
+      'ClassificationInputs',
+      'ConsideredModel',
+      'ContextExclusion',
+      'Grant',
+      'LocalReason',
+      'PolicyWarning',
+      'PreviewedApproval',
+      'RevokeGrantResponse',
+      'RoutingInputs',
+    ],
+    reason: 'the shapes of these additions',
+  },
   {
     what: 'property added',
     at: ['ToolRequest.decision', 'ToolRequest.driver_epoch', 'ToolResult.driver_epoch'],
