@@ -151,13 +151,16 @@ function diffCandidates({ runInput: { workspace } }: TurnView, guard: PrivacyGua
     if (constraint === null) open.push(part)
     else withheld.push({ part, constraint })
   }
-  const shows = (parts: DiffPart[]) =>
-    unique(
-      parts.flatMap(({ names }) =>
-        // A part that names no file may be of any.
-        names.length === 0 ? [ANY_FILE] : names.map((path) => normalisePath(path, workspace.root)),
-      ),
-    )
+  const normalised = (paths: string[]) => unique(paths.map((path) => normalisePath(path, workspace.root)))
+  // A part that names no file, or in too many ways, may be of any.
+  const named = (parts: DiffPart[]): Pick<Candidate, 'shows' | 'mayShow'> => ({
+    shows: parts.some(({ names }) => names.length === 0)
+      ? [...normalised(parts.flatMap(({ names }) => names)), ANY_FILE]
+      : normalised(parts.flatMap(({ names }) => names)),
+    mayShow: parts.some(({ paths }) => paths === null)
+      ? [ANY_FILE]
+      : normalised(parts.flatMap(({ paths }) => paths ?? [])),
+  })
   const base = { kind: 'git_diff' as const, required: false, score: SCORE.diff }
   const text = (parts: DiffPart[]) => parts.map((part) => part.text).join('\n')
   const [first] = withheld
@@ -169,7 +172,7 @@ function diffCandidates({ runInput: { workspace } }: TurnView, guard: PrivacyGua
             ...base,
             key: DIFF_KEY,
             label: 'current git diff',
-            shows: shows(open),
+            ...named(open),
             content: text(open),
             constrained: false,
           }),
@@ -181,7 +184,7 @@ function diffCandidates({ runInput: { workspace } }: TurnView, guard: PrivacyGua
             ...base,
             key: PRIVATE_DIFF_KEY,
             label: open.length === 0 ? 'current git diff' : 'current git diff of private files',
-            shows: shows(withheld.map(({ part }) => part)),
+            ...named(withheld.map(({ part }) => part)),
             content: text(withheld.map(({ part }) => part)),
             constrained: true,
             constraint: first.constraint,

@@ -18,8 +18,10 @@ export type Candidate = {
   constrained: boolean
   /** What makes it so, for reports: a path and the pattern that it matches. */
   constraint?: string
-  /** The files whose content it shows. */
+  /** The files whose content it shows, for telling. */
   shows?: readonly string[]
+  /** The same in every reading of what names them, for judging by a later policy; without it, `shows`. */
+  mayShow?: readonly string[]
   score: number
   tokens: number
 }

@@ -231,7 +231,7 @@ export function seenBy({ view, guard }: TurnPlan, { verdicts }: PreparedCall): S
   return seenIn(
     view,
     guard,
-    kept.flatMap(({ candidate }) => candidate.shows ?? []),
+    kept.flatMap(({ candidate }) => candidate.mayShow ?? candidate.shows ?? []),
     ({ seq }) => messages.has(`message:${seq}`),
   )
 }

@@ -141,10 +141,9 @@ function beforeText(line: string, needleAt: number, found: Found): void {
     if (char !== ':' && char !== '\0' && char !== '\t') continue
     // The line has no blanks at its end.
     if (i + 1 === line.length) return
-    // A name with blanks is one before the number of a line; before anything else it is a sentence, or code.
     const isNumbered = /^\d+[:\t]/.test(line.slice(i + 1, i + 16))
     for (const name of [head.slice(0, i), ...(from > 0 ? [head.slice(from, i)] : [])]) {
-      if (isNumbered || !/\s/.test(name)) add(name, found)
+      if (isNumbered || isLikeAName(name)) add(name, found)
     }
     from = i + 1
     count++
@@ -159,6 +158,10 @@ function beforeText(line: string, needleAt: number, found: Found): void {
     if (colon >= 0 && colon < index) add(head.slice(colon + 1, index), found)
   }
 }
+
+/** With blanks in it, what has no folder or has signs of a program is a sentence, or code. */
+const isLikeAName = (text: string): boolean =>
+  !/\s/.test(text) || (/[/\\]/.test(text) && !/[=?(){}<>"'|&;!+*,]/.test(text))
 
 function inDiffLine(line: string, found: Found): void {
   const words = line.split(/\s+/)

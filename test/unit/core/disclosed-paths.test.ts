@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { gateFor } from '../../../src/core/gates.ts'
-import { planTurn, prepareCall } from '../../../src/core/resolve.ts'
+import { planTurn, prepareCall, seenBy } from '../../../src/core/resolve.ts'
 import type { TranscriptMessage } from '../../../src/core/transcript.ts'
 import {
   EARLIER_RUN,
@@ -88,4 +88,12 @@ describe('[EC 13] a disclosure names every file whose content goes in', () => {
     })
     expect(asked([userSays('go'), pending, userSays('wait')])).toEqual([])
   })
+})
+
+test('[U37] what a later policy is held against is every reading of a diff, not only what is told of it', () => {
+  const git_diff = 'diff --git a/docs/read me.md b/other.ts\n@@ -1 +1 @@\n-x'
+  const turn = must(planTurn(makeView(makeRequest({ workspace: { git_diff } }))))
+  const { files } = seenBy(turn, prepareCall(turn, makeModel(LOCAL)))
+  expect(files).toContain('/code/docs/read me.md')
+  expect(asked([userSays('go')], { workspace: { git_diff } })).toEqual(['other.ts'])
 })

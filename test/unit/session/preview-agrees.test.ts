@@ -2,4 +2,4 @@
 
 import { testAgreement } from '../../support/node/preview-agreement-tests.ts'
 
-testAgreement(300)
+testAgreement(160)

@@ -94,6 +94,12 @@ describe('[U37] names alone attribute nothing', () => {
   })
 })
 
+test('[U37] a name with blanks in a folder is told before a text, with the number of its line or without', () => {
+  const guard = makePrivacyGuard(makePrivacy({ restricted_paths: ['docs/**'] }), [], '/w')
+  for (const line of ['docs/read me.md:KEY=1', 'docs/read me.md:12:KEY=1'])
+    expect(guard.constraintOfCall(makeCall({ name: 'shell', arguments: {} }, line))).not.toBeNull()
+})
+
 test('[D17] a result of millions of characters is read to its end', () => {
   const noise = 'src/file.ts:12:some text with a .pem in it\n'.repeat(50_000)
   expect(pathIn(noise)).toBeNull()
