@@ -1,9 +1,8 @@
+import { STRICTNESS } from '../core/permissions.ts'
 import type { LocalPreferences } from '../protocol/execution/execute.ts'
 import type { PermissionMode } from '../protocol/execution/policy.ts'
 import type { ConfigFile, Finding, Layer } from './config-file.ts'
 import { inOrder, layerFinding } from './config-file.ts'
-
-const STRICTNESS: Record<PermissionMode, number> = { allow: 0, ask: 1, deny: 2 }
 
 /** The stricter of two modes. */
 export const stricter = (a: PermissionMode, b: PermissionMode): PermissionMode =>

@@ -20,7 +20,7 @@ export type Candidate = {
   constraint?: string
   /** The files whose content it shows, for telling. */
   shows?: readonly string[]
-  /** The same in every reading of what names them, for judging by a later policy; without it, `shows`. */
+  /** Besides them every other reading of what names them, for judging by a later policy. */
   mayShow?: readonly string[]
   score: number
   tokens: number

@@ -4,7 +4,8 @@ import { err, ok, type Result } from '../protocol/result.ts'
 
 export type PermissionMap = Readonly<Record<string, PermissionMode>>
 
-const STRICTNESS: Record<PermissionMode, number> = { allow: 0, ask: 1, deny: 2 }
+/** The order of the modes: allow < ask < deny (EC 4). */
+export const STRICTNESS: Readonly<Record<PermissionMode, number>> = { allow: 0, ask: 1, deny: 2 }
 
 /** The stricter of two modes; an absent one does not count. */
 export function stricter(

@@ -231,8 +231,9 @@ export function seenBy({ view, guard }: TurnPlan, { verdicts }: PreparedCall): S
   return seenIn(
     view,
     guard,
-    kept.flatMap(({ candidate }) => candidate.mayShow ?? candidate.shows ?? []),
+    kept.flatMap(({ candidate }) => candidate.shows ?? []),
     ({ seq }) => messages.has(`message:${seq}`),
+    kept.flatMap(({ candidate }) => candidate.mayShow ?? []),
   )
 }
 

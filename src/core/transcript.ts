@@ -28,6 +28,8 @@ export type Seen = {
   root: string
   /** Files whose content its context showed, absolute where that is known, besides those that earlier answers of its run tell. */
   files?: readonly string[]
+  /** Other readings of what named them: they are judged by, and never told. */
+  readings?: readonly string[]
   /** Messages of the transcript that were in it, likewise: ranges of `seq`, as in `1-57,60`. */
   messages?: string
 }

@@ -28,6 +28,6 @@ export const EXECUTION_WIRE_HISTORY = [
     change:
       'why context was left out, what decisions were made from, policies beside the trace, warnings about policies, grants, paths of skills',
     requests: '2febaa5e44ae05cbe50424c76b9aa95c91e090983e51f6e591b1aa0e0a365d57',
-    responses: '3f3af4f3dd462f54dd79f7eaa0f70f74c32454bc79698fbf256272be682cd1d3',
+    responses: '413bf5cc0f757c2588e2f7f458a4397690c17f88e6dab29afd6efa95dea33bd7',
   },
 ] as const

@@ -102,10 +102,11 @@ const exportedCall = ({ id, name, arguments: args, result, isError }: Transcript
   ...(result === undefined ? {} : { result }),
 })
 
-const exportedSeen = ({ under, root, files, messages }: Seen) => ({
+const exportedSeen = ({ under, root, files, readings, messages }: Seen) => ({
   under,
   root,
   ...(files === undefined ? {} : { files: [...files] }),
+  ...(readings === undefined ? {} : { readings: [...readings] }),
   ...(messages === undefined ? {} : { messages }),
 })
 

@@ -91,12 +91,12 @@ function callConstraint(
 }
 
 function seenConstraint(
-  { files = [], messages = '' }: Seen,
+  { files = [], readings = [], messages = '' }: Seen,
   guard: PrivacyGuard,
   constraints: ReadonlyMap<number, string>,
   oldest: number,
 ): string | null {
-  for (const path of files) {
+  for (const path of [...files, ...readings]) {
     if (path === ANY_FILE) return UNNAMED_FILES
     const constraint = guard.constraintOf(path)
     if (constraint !== null) return sayConstraint(constraint)
@@ -124,33 +124,39 @@ const fromAnywhere = (path: string, root: string): string =>
 
 /**
  * What a prompt of these messages holds, beyond what earlier answers of its run tell. `shown`: files that its context
- * shows; `included`: whether a message of the transcript is in it.
+ * shows; `read`: other readings of what names them; `included`: whether a message of the transcript is in it.
  */
 export function seenIn(
   { transcript, runId, runInput }: TurnView,
   guard: PrivacyGuard,
   shown: readonly string[],
   included: (message: TranscriptMessage) => boolean,
+  read: readonly string[] = [],
 ): Seen {
   const toldFiles = new Set<string>()
   const toldMessages: [number, number][] = []
   for (const message of transcript) {
     if (message.runId !== runId || message.seen?.under !== guard.key) continue
-    for (const file of message.seen.files ?? []) toldFiles.add(file)
+    for (const file of [...(message.seen.files ?? []), ...(message.seen.readings ?? [])]) toldFiles.add(file)
     toldMessages.push(...parseRanges(message.seen.messages ?? ''))
   }
   const isTold = (seq: number) => toldMessages.some(([from, to]) => from <= seq && seq <= to)
   const { root } = runInput.workspace
-  const files = [...new Set(shown.map((path) => fromAnywhere(path, root)))].filter(
-    (path) => !toldFiles.has(path),
-  )
+  const fresh = (paths: readonly string[]): string[] => {
+    if (toldFiles.has(ANY_FILE)) return []
+    const kept = [...new Set(paths.map((path) => fromAnywhere(path, root)))].filter(
+      (path) => !toldFiles.has(path),
+    )
+    return kept.length > MAX_SEEN_FILES ? [ANY_FILE] : kept
+  }
+  const files = fresh(shown)
+  const readings = fresh(read).filter((path) => !files.includes(path))
   const messages = transcript.filter((message) => included(message) && !isTold(message.seq))
   return {
     under: guard.key,
     root,
-    ...(files.length === 0 || toldFiles.has(ANY_FILE)
-      ? {}
-      : { files: files.length > MAX_SEEN_FILES ? [ANY_FILE] : files }),
+    ...(files.length === 0 ? {} : { files }),
+    ...(readings.length === 0 ? {} : { readings }),
     ...(messages.length === 0 ? {} : { messages: formatRanges(messages.map(({ seq }) => seq)) }),
   }
 }

@@ -53,6 +53,7 @@ export const ExportRecord = z
           under: z.string(),
           root: z.string(),
           files: z.array(z.string()).optional(),
+          readings: z.array(z.string()).optional(),
           messages: z.string().optional(),
         })
         .optional()

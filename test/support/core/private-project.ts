@@ -42,9 +42,9 @@ export const PLACES: readonly Place[] = [
   place('/srv/code', '/srv'),
   place('/Users/u/code', '/Users/u', { foldsCase: true, atHome: true }),
   place('/Volumes/disk/code', '/Volumes/disk', { foldsCase: true }),
-  place('/mnt/c/work/code', '/mnt/c/work', { foldsCase: true }),
+  place('/mnt/c/dev/code', '/mnt/c/dev', { foldsCase: true }),
   place('C:\\Users\\u\\code', 'C:\\Users\\u', { foldsCase: true, windows: true, atHome: true }),
-  place('d:/work/code', 'd:/work', { foldsCase: true, windows: true }),
+  place('d:/dev/code', 'd:/dev', { foldsCase: true, windows: true }),
   place('\\\\server\\share\\code', '\\\\server\\share', { foldsCase: true, windows: true }),
 ]
 

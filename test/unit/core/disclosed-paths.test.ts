@@ -93,7 +93,8 @@ describe('[EC 13] a disclosure names every file whose content goes in', () => {
 test('[U37] what a later policy is held against is every reading of a diff, not only what is told of it', () => {
   const git_diff = 'diff --git a/docs/read me.md b/other.ts\n@@ -1 +1 @@\n-x'
   const turn = must(planTurn(makeView(makeRequest({ workspace: { git_diff } }))))
-  const { files } = seenBy(turn, prepareCall(turn, makeModel(LOCAL)))
-  expect(files).toContain('/code/docs/read me.md')
+  const { files, readings } = seenBy(turn, prepareCall(turn, makeModel(LOCAL)))
+  expect(files).toEqual(['/code/other.ts'])
+  expect(readings).toContain('/code/docs/read me.md')
   expect(asked([userSays('go')], { workspace: { git_diff } })).toEqual(['other.ts'])
 })
