@@ -1,5 +1,5 @@
 /** The release that `GET /status` reports; a test holds it equal to package.json. */
-export const ROUTER_VERSION = '0.3.0'
+export const ROUTER_VERSION = '0.4.0'
 
 /**
  * One line per change of the execution wire, oldest first, with the SHA-256 of what is published for requests and for
@@ -29,5 +29,12 @@ export const EXECUTION_WIRE_HISTORY = [
       'why context was left out, what decisions were made from, policies beside the trace, warnings about policies, grants, paths of skills',
     requests: '2febaa5e44ae05cbe50424c76b9aa95c91e090983e51f6e591b1aa0e0a365d57',
     responses: '413bf5cc0f757c2588e2f7f458a4397690c17f88e6dab29afd6efa95dea33bd7',
+  },
+  {
+    version: 4,
+    since: '0.4.0',
+    change: 'encrypted sessions: ciphertext with injects and breaks, lost texts, ids of sealed content, sealed exports',
+    requests: '838e3b6348785b9c2cc7770f540b39d4f11ee65fc46e627fb94aaf045618a142',
+    responses: '3dd23e5ac7717add0088b2e68d792069ca4365381b0af4c3bc9bdff30f00a5b1',
   },
 ] as const

@@ -51,12 +51,23 @@ export const ContinueRequest = z
       data: z.object({ plaintext: PlainMap, encrypted: nullAsAbsent(SealedMap) }),
     }),
     z.object({ type: z.literal('sealed'), data: z.object({ encrypted: SealedMap }) }),
-    z.object({ type: z.literal('inject'), data: z.object({ messages: z.array(UserMessage).min(1) }) }),
+    z.object({
+      type: z.literal('inject'),
+      data: z.object({
+        messages: z.array(UserMessage).min(1),
+        encrypted: nullAsAbsent(SealedMap).describe(
+          'The ciphertext of what the pause asked to seal. Without it, what the router holds is asked for again.',
+        ),
+      }),
+    }),
     z.object({
       type: z.literal('break'),
       data: nullAsAbsent(
         z.object({
           run_id: nullAsAbsent(Uuid).describe('The run that is meant: another one is left alone (U26).'),
+          encrypted: nullAsAbsent(SealedMap).describe(
+            'The ciphertext of what the pause asked to seal. Without it, what the router holds is asked for again.',
+          ),
         }),
       ),
     }),

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { ApprovalDecision } from './continue.ts'
 import { Count, Provider, Timestamp, Uuid } from './ids.ts'
 import { MemoryRecord } from './memory.ts'
+import { EncryptedPayload } from './sealed.ts'
 import { MessageContent, MessageRole, SessionSummary } from './session.ts'
 import { ToolCallStatus, TraceEvent } from './trace.ts'
 import { SessionUsageResponse } from './usage.ts'
@@ -13,6 +14,7 @@ export const ExportedToolCall = z
     arguments: z.record(z.string(), z.unknown()),
     status: ToolCallStatus,
     result: z.string().optional(),
+    encrypted: EncryptedPayload.optional().describe('Of an encrypted session: the result, sealed.'),
   })
   .meta({ id: 'ExportedToolCall' })
 export type ExportedToolCall = z.infer<typeof ExportedToolCall>
@@ -59,6 +61,9 @@ export const ExportRecord = z
         .optional()
         .describe('What its prompt held, for policies that come later.'),
       tool_calls: z.array(ExportedToolCall).optional(),
+      encrypted_calls: EncryptedPayload.optional().describe(
+        'Of an encrypted session: the arguments of the calls, what the router answered, and `seen`, sealed.',
+      ),
       created_at: Timestamp,
     }),
     z.object({
@@ -68,6 +73,7 @@ export const ExportRecord = z
       version: Count,
       status: PlanStatus,
       content: z.string(),
+      encrypted: EncryptedPayload.optional().describe('Of an encrypted session: the plan, sealed.'),
       created_at: Timestamp,
       updated_at: Timestamp,
     }),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Timestamp, Uuid } from './ids.ts'
 import { nullAsAbsent, withDefault } from './request-fields.ts'
+import { EncryptedPayload } from './sealed.ts'
 
 /** `user`: known in every session of the user. `session`: known in one session, and gone with it (EC 16). */
 export const MemoryScope = z.enum(['user', 'session']).meta({ id: 'MemoryScope' })
@@ -18,6 +19,9 @@ export const MemoryRecord = z
     session_id: Uuid.optional().describe('The session that a session fact belongs to.'),
     key: z.string().optional(),
     content: z.string(),
+    encrypted: EncryptedPayload.optional().describe(
+      'Of an encrypted session: key and content, sealed; both are empty in clear.',
+    ),
     local_only: z.boolean().optional().describe('Only local models may see it.'),
     created_at: Timestamp,
     updated_at: Timestamp,

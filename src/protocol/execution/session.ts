@@ -33,6 +33,7 @@ export const SessionMessageDetail = z
     provider: Provider.nullable().optional(),
     model: z.string().nullable().optional(),
     interrupted: z.boolean().optional().describe('The message was cut short; what is here is all there is.'),
+    id: Uuid.optional().describe('In an encrypted session: sealed content is bound to `message:<id>`.'),
   })
   .meta({ id: 'SessionMessageDetail' })
 export type SessionMessageDetail = z.infer<typeof SessionMessageDetail>

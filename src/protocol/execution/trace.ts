@@ -189,6 +189,7 @@ export const TraceEvent = z
     created_at: Timestamp,
     run_id: Uuid.optional(),
     turn_id: Uuid.optional().describe('What belongs to one turn has one id.'),
+    id: Uuid.optional().describe('In an encrypted session: sealed content is bound to `trace:<id>`.'),
     payload: TraceEventPayload,
   })
   .meta({ id: 'TraceEvent' })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ApprovalDecision, ContinueKind } from './continue.ts'
 import { ApiErrorBody } from './errors.ts'
-import { Count, Decimal, Provider, Uuid } from './ids.ts'
+import { ContentRef, Count, Decimal, Provider, Uuid } from './ids.ts'
 import { TaskIntent } from './policy.ts'
 import { PlainMap, SealedMap } from './sealed.ts'
 import { MessageRole } from './session.ts'
@@ -245,14 +245,24 @@ const granted = {
     .describe('What the user has allowed for the rest of this run; revocable one by one.'),
 }
 
+const unheld = {
+  lost: z
+    .array(ContentRef)
+    .optional()
+    .describe(
+      'In an encrypted session: what the client was asked to seal and the router does not hold any more. Whoever has ' +
+        'the texts may still hand in their ciphertext; whoever has not repeats the request that led to this pause.',
+    ),
+}
+
 /** `GET /sessions/{id}/run` (D19, U23): the current envelope, or that a turn is being served; with the grants of the run. */
 export const RunResponse = z
   .discriminatedUnion('status', [
     z.object({ ...outcomes.completed, ...next, ...granted }),
-    z.object({ ...outcomes.awaiting_tool, ...next, ...granted }),
-    z.object({ ...outcomes.awaiting_approval, ...next, ...granted }),
-    z.object({ ...outcomes.awaiting_decrypt, ...next, ...granted }),
-    z.object({ ...outcomes.awaiting_encrypt, ...next, ...granted }),
+    z.object({ ...outcomes.awaiting_tool, ...next, ...granted, ...unheld }),
+    z.object({ ...outcomes.awaiting_approval, ...next, ...granted, ...unheld }),
+    z.object({ ...outcomes.awaiting_decrypt, ...next, ...granted, ...unheld }),
+    z.object({ ...outcomes.awaiting_encrypt, ...next, ...granted, ...unheld }),
     z.object({ ...outcomes.idle, ...next, ...granted }),
     z.object({ ...outcomes.error, ...next, ...granted }),
     z.object({ ...running, ...granted }),

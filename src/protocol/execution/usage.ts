@@ -16,6 +16,9 @@ export const Usage = z
     unknown_count: Count.optional().describe(
       'Model calls whose usage nobody told; they are missing from the sums.',
     ),
+    sealed_count: Count.optional().describe(
+      'Model calls of an encrypted session: what they used stands in its sealed trace, and is missing from the sums.',
+    ),
     currency: z.string().optional(),
   })
   .meta({ id: 'Usage' })
