@@ -5,8 +5,9 @@ import { history } from './history.ts'
 import type { Bench } from './lib/bench.ts'
 import { routing } from './routing.ts'
 import { rows } from './rows.ts'
+import { sealed } from './sealed.ts'
 
-const BENCHES: readonly Bench[] = [firstToken, rows, bundle, routing, context, history]
+const BENCHES: readonly Bench[] = [firstToken, rows, bundle, routing, context, history, sealed]
 
 const HELP = `npm run bench -- [name…]
 

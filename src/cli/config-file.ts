@@ -52,7 +52,11 @@ export const ConfigFile = z.strictObject({
     })
     .optional(),
   tools: z.strictObject({ permissions: z.record(z.string(), PermissionMode).optional() }).optional(),
-  local_preferences: z.strictObject(LocalPreferences.shape).partial().optional(),
+  // `encrypt_sessions` stays here: it decides how a session is made, and is no part of a request.
+  local_preferences: z
+    .strictObject({ ...LocalPreferences.shape, encrypt_sessions: z.boolean() })
+    .partial()
+    .optional(),
 })
 export type ConfigFile = z.infer<typeof ConfigFile>
 

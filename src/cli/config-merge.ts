@@ -1,5 +1,4 @@
 import { STRICTNESS } from '../core/permissions.ts'
-import type { LocalPreferences } from '../protocol/execution/execute.ts'
 import type { PermissionMode } from '../protocol/execution/policy.ts'
 import type { ConfigFile, Finding, Layer } from './config-file.ts'
 import { inOrder, layerFinding } from './config-file.ts'
@@ -76,10 +75,11 @@ function loosenings(global: Layer, project: Layer): Finding[] {
 }
 
 /** The value of each preference that a project may not take back. */
-const SAFE_PREFERENCE: readonly (readonly [keyof LocalPreferences, boolean])[] = [
+const SAFE_PREFERENCE: readonly (readonly [keyof NonNullable<ConfigFile['local_preferences']>, boolean])[] = [
   ['local_only', true],
   ['no_network', true],
   ['auto_apply', false],
+  ['encrypt_sessions', true],
 ]
 
 const own = <T>(map: Readonly<Record<string, T>> | undefined, key: string): T | undefined =>

@@ -57,4 +57,6 @@ auto_apply = false
 # Use local models only.
 local_only = false
 no_network = false
+# Make new sessions encrypted: what is said in them is stored as ciphertext, and the key stays on this machine.
+encrypt_sessions = false
 `

@@ -1,7 +1,8 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { z } from 'zod'
+import { fileErrorCode, writePrivateFile } from '../client/crypto/private-file.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 
 /** What is kept of one router: the account's key and, while it lasts, a session token. */
@@ -16,9 +17,6 @@ const CredentialsFile = z.object({ v: z.literal(1), routers: z.record(z.string()
 type CredentialsFile = z.infer<typeof CredentialsFile>
 
 export type CredentialsFailure = { kind: 'unreadable' | 'unwritable'; message: string }
-
-const FOLDER_MODE = 0o700
-const FILE_MODE = 0o600
 
 /** `$XDG_CONFIG_HOME/switchyard`, or `~/.config/switchyard`. It is created by whoever writes first. */
 export function configFolder(env: NodeJS.ProcessEnv = process.env): string {
@@ -68,8 +66,8 @@ function readAll(): Result<CredentialsFile, CredentialsFailure> {
   try {
     text = readFileSync(file, 'utf8')
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return ok({ v: 1, routers: {} })
-    return err({ kind: 'unreadable', message: `${file} cannot be read (${codeOf(error)})` })
+    if (fileErrorCode(error) === 'ENOENT') return ok({ v: 1, routers: {} })
+    return err({ kind: 'unreadable', message: `${file} cannot be read (${fileErrorCode(error)})` })
   }
   const parsed = CredentialsFile.safeParse(parseJson(text))
   if (parsed.success) return ok(parsed.data)
@@ -79,19 +77,11 @@ function readAll(): Result<CredentialsFile, CredentialsFailure> {
 
 function writeAll(content: CredentialsFile): Result<null, CredentialsFailure> {
   const file = credentialsPath()
-  const temporary = `${file}.${process.pid}.tmp`
   try {
-    const folder = path.dirname(file)
-    mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
-    if ((statSync(folder).mode & 0o777) !== FOLDER_MODE) chmodSync(folder, FOLDER_MODE)
-    // A leftover of a crash may have any mode; a fresh file is private from its first byte.
-    rmSync(temporary, { force: true })
-    writeFileSync(temporary, `${JSON.stringify(content, null, 2)}\n`, { mode: FILE_MODE, flag: 'wx' })
-    renameSync(temporary, file)
+    writePrivateFile(file, `${JSON.stringify(content, null, 2)}\n`)
     return ok(null)
   } catch (error) {
-    rmSync(temporary, { force: true, recursive: true })
-    return err({ kind: 'unwritable', message: `${file} cannot be written (${codeOf(error)})` })
+    return err({ kind: 'unwritable', message: `${file} cannot be written (${fileErrorCode(error)})` })
   }
 }
 
@@ -102,6 +92,3 @@ function parseJson(text: string): unknown {
     return undefined
   }
 }
-
-const codeOf = (error: unknown): string =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown reason'

@@ -41,7 +41,7 @@ export function exitCodeOf(failure: ClientFailure): number {
 export function exitCodeOfRun(outcome: RunOutcome): number {
   switch (outcome.status) {
     case 'completed':
-      return EXIT.ok
+      return outcome.unkept ? EXIT.failed : EXIT.ok
     case 'idle':
       return outcome.stopped ? EXIT.interrupted : EXIT.failed
     case 'error':

@@ -30,6 +30,8 @@ export function failureText(failure: ClientFailure, known?: string): string {
       const remedy = known ?? REMEDIES[failure.code]
       return `${failure.message} (${failure.code})${remedy === undefined ? '' : `\n  ${remedy}`}`
     }
+    case 'locked':
+      return `${failure.message}; import it with \`switchyard keys import\``
     case 'not_json':
     case 'unexpected_body':
       return `the router's answer cannot be understood: ${failure.message}`

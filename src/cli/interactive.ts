@@ -1,4 +1,5 @@
 import type { SwitchyardClient } from '../client/client.ts'
+import type { EnvelopeVersion } from '../client/crypto/session-key.ts'
 import { ModelReference } from '../protocol/execution/ids.ts'
 import type { ExecutePolicy, TaskIntent } from '../protocol/execution/policy.ts'
 import { EXIT } from './exit-code.ts'
@@ -6,10 +7,12 @@ import { failureText } from './failure-text.ts'
 import { withInterrupts } from './interrupts.ts'
 import type { CliIo } from './io.ts'
 import { notAModel } from './model-reference.ts'
+import { openUsage } from './opened-usage.ts'
 import { oneLine, printable } from './printable.ts'
 import { fillTemplate, loadPromptTemplates, templateNote } from './prompt-templates.ts'
 import { usageLine } from './run-summary.ts'
 import { runTask } from './run-task.ts'
+import { SessionKeys } from './session-keys.ts'
 
 export type InteractiveOptions = {
   client: SwitchyardClient
@@ -18,6 +21,10 @@ export type InteractiveOptions = {
   policy: ExecutePolicy
   /** Absent: the first prompt begins a session. */
   sessionId?: string
+  /** The form in which new sessions are encrypted, null for plain text. Absent: what the configuration says. */
+  encrypt?: EnvelopeVersion | null
+  /** What was found out about the session before. */
+  keys?: SessionKeys
   io: CliIo
 }
 
@@ -61,16 +68,18 @@ export async function runInteractive(options: InteractiveOptions): Promise<numbe
 
 class Conversation {
   readonly #options: InteractiveOptions
+  readonly #keys: SessionKeys
   #sessionId: string | undefined
   #model: string | undefined
 
   constructor(options: InteractiveOptions) {
     this.#options = options
+    this.#keys = options.keys ?? new SessionKeys()
     this.#sessionId = options.sessionId
   }
 
   async say(prompt: string, intent?: TaskIntent): Promise<void> {
-    const { client, cwd, policy, io } = this.#options
+    const { client, cwd, policy, encrypt, io } = this.#options
     const result = await withInterrupts(io, (signal) =>
       runTask({
         client,
@@ -80,6 +89,8 @@ class Conversation {
         prompt,
         signal,
         approve: 'ask',
+        keys: this.#keys,
+        ...(encrypt === undefined ? {} : { encrypt }),
         ...(intent === undefined ? {} : { command: intent }),
         ...(this.#sessionId === undefined ? {} : { sessionId: this.#sessionId }),
         ...(this.#model === undefined ? {} : { explicitModel: this.#model }),
@@ -154,13 +165,14 @@ class Conversation {
       io.err(io.paint.dim('nothing used yet\n'))
       return
     }
-    const usage = await client.usage(this.#sessionId)
-    if (!usage.ok) {
-      io.err(`${io.paint.red('error')}: ${failureText(usage.error)}\n`)
+    const told = await client.usage(this.#sessionId)
+    if (!told.ok) {
+      io.err(`${io.paint.red('error')}: ${failureText(told.error)}\n`)
       return
     }
-    for (const model of usage.value.by_model)
+    const { usage } = await openUsage(client, this.#keys, this.#sessionId, told.value)
+    for (const model of usage.by_model)
       io.err(`${model.provider}/${model.model}  ${model.request_count} × · ${usageLine(model)}\n`)
-    io.err(`total  ${usageLine(usage.value.total)}\n`)
+    io.err(`total  ${usageLine(usage.total)}\n`)
   }
 }

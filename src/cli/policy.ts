@@ -80,6 +80,8 @@ const DEFAULT_REMOTE_MODE: PermissionMode = 'ask'
 export type LoadedConfig = {
   config: ConfigFile
   preferences: LocalPreferences
+  /** New sessions are encrypted. The router is not told (EC 24.1). */
+  encryptSessions: boolean
   layers: readonly Layer[]
   origin: RuleOrigin
   /** What a project's file asked for and may not have: worth a line before anything runs. */
@@ -104,6 +106,7 @@ export function loadConfig(options: { cwd: string }): Result<LoadedConfig, Confi
       local_only: config.local_preferences?.local_only ?? false,
       no_network: config.local_preferences?.no_network ?? false,
     },
+    encryptSessions: config.local_preferences?.encrypt_sessions ?? false,
     notices,
   })
 }

@@ -8,6 +8,7 @@ import { addDeleteAccountCommand } from './commands/delete-account.ts'
 import { addExplainCommand } from './commands/explain.ts'
 import { addExportCommand } from './commands/export.ts'
 import { addGrantCommands } from './commands/grants.ts'
+import { addKeyCommands } from './commands/keys.ts'
 import { addMemoryCommands } from './commands/memory.ts'
 import { addModelsCommand } from './commands/models.ts'
 import { addPromptsCommand } from './commands/prompts.ts'
@@ -50,6 +51,7 @@ export function makeProgram(deps: CommandDeps, end: (exitCode: number) => void):
   addAccountCommands(program, deps, end)
   addDeleteAccountCommand(program, deps, end)
   addApiKeyCommands(program, deps, end)
+  addKeyCommands(program, deps, end)
   addModelsCommand(program, deps, end)
   addSessionCommands(program, deps, end)
   addUsageCommand(program, deps, end)

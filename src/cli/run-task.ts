@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import type { SwitchyardClient } from '../client/client.ts'
+import type { EnvelopeVersion } from '../client/crypto/session-key.ts'
 import { driveRun, type RunEvent, type RunOutcome } from '../client/drive.ts'
-import type { ClientFailure } from '../client/failure.ts'
 import type { ToolRunner } from '../client/tool-runner.ts'
 import { runTool } from '../host/tools/run-tool.ts'
 import type { ExecuteRequest, LocalPreferences } from '../protocol/execution/execute.ts'
@@ -14,12 +14,14 @@ import { failureText } from './failure-text.ts'
 import type { CliIo } from './io.ts'
 import { notAModel } from './model-reference.ts'
 import { loadConfig } from './policy.ts'
-import { oneLine, printable } from './printable.ts'
+import { printable } from './printable.ts'
 import { providerKeysFor } from './provider-keys.ts'
 import { type RunFacts, runRemedy } from './run-remedy.ts'
 import { buildRunRequest } from './run-request.ts'
+import { ENVELOPE_VERSION, sessionOfRun } from './run-session.ts'
 import { usageLine } from './run-summary.ts'
 import { JsonView, type RunView, TextView } from './run-view.ts'
+import type { SessionKeys } from './session-keys.ts'
 
 export type RunTaskOptions = {
   client: SwitchyardClient
@@ -31,7 +33,11 @@ export type RunTaskOptions = {
   localPreferences?: LocalPreferences
   /** Absent: a new session. */
   sessionId?: string
-  /** Of a new session; else cut from the prompt. */
+  /** The form in which a new session is encrypted, null for plain text. Absent: what the configuration says. */
+  encrypt?: EnvelopeVersion | null
+  /** What was found out about sessions before; a conversation hands it on. */
+  keys?: SessionKeys
+  /** Of a new session; else cut from the prompt, or without a word of it when the session is encrypted. */
   title?: string
   /** `provider/model`: bypasses routing, never the privacy floor. */
   explicitModel?: string
@@ -56,8 +62,6 @@ export type RunTaskResult = {
   exitCode: number
 }
 
-const MAX_TITLE_CHARS = 60
-
 /**
  * Carries one prompt from the command line to its end: collects the workspace, makes or continues a session, runs
  * tools on this machine, asks where the policy says so, and shows all of it. Every failure is shown and becomes an
@@ -67,12 +71,12 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
   const { client, io, signal } = options
   const prepared = await prepare(options)
   if (!prepared.ok) return refuse(options, prepared.error, EXIT.usage)
-  const { request, root } = prepared.value
+  const { request, root, encrypt } = prepared.value
   client.useProviderKeys(providerKeysFor(options.policy, request.input.explicit_model ?? undefined))
 
-  const session = await ensureSession(options, root)
+  const session = await sessionOfRun(options, root, encrypt)
   if (!session.ok) return refuse(options, failureText(session.error), exitCodeOf(session.error))
-  const sessionId = session.value
+  const { id: sessionId, sealer } = session.value
   const view: RunView = options.json ? new JsonView(io) : new TextView(io)
   if (options.json) io.out(`${JSON.stringify({ type: 'session', session_id: sessionId })}\n`)
 
@@ -97,12 +101,13 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
     request,
     approver,
     tools: localTools(root, options.policy),
+    ...(sealer ? { sealer } : {}),
     signal: stopped,
     onReconnect: ({ number, reason }) => view.note(`connection lost (${reason}), attempt ${number}…`),
   })
   for await (const event of run) {
     if (event.type === 'tool_finished') toolCalls++
-    if (event.type === 'turn_end') turns++
+    if (event.type === 'turn_end' && event.status !== 'awaiting_decrypt') turns++
     if (event.type === 'gate_decided' && event.decision.decision === 'rejected') declined = event.approval
     if (isRejection(event)) unasked = options.approve === 'ask' && !io.isTty
     if (event.type === 'run_ended') outcome = event.outcome
@@ -112,12 +117,13 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
   if (options.json) reportJson(io, { sessionId, outcome, toolCalls, exitCode })
   else {
     const attached = request.workspace.referenced_paths
-    await reportText(options, { sessionId, outcome, turns, view, declined, unasked, attached, toolCalls })
+    const facts = { sessionId, outcome, declined, attached, toolCalls, keyId: sealer?.keyId }
+    await reportText(options, { ...facts, turns, view, unasked })
   }
   return { sessionId, status: outcome.status, toolCalls, exitCode }
 }
 
-type Prepared = { request: ExecuteRequest; root: string }
+type Prepared = { request: ExecuteRequest; root: string; encrypt: EnvelopeVersion | null }
 
 async function prepare(options: RunTaskOptions): Promise<Result<Prepared, string>> {
   const { cwd, prompt, policy, explicitModel, command, files } = options
@@ -126,8 +132,12 @@ async function prepare(options: RunTaskOptions): Promise<Result<Prepared, string
   if (model && !model.success) return err(notAModel(explicitModel ?? ''))
   const root = await realpath(cwd).catch(() => undefined)
   if (root === undefined) return err(`the folder ${cwd} does not exist`)
-  const preferences = options.localPreferences ?? preferencesOf(cwd)
-  if (typeof preferences === 'string') return err(preferences)
+  // What restricts a run must not be lost because the caller left it out.
+  const config =
+    options.localPreferences === undefined || options.encrypt === undefined ? loadConfig({ cwd }) : undefined
+  if (config && !config.ok) return err(config.error.message)
+  const preferences = options.localPreferences ?? config?.value.preferences
+  if (preferences === undefined) throw new Error('invariant broken: preferences that nobody gave')
   const request = await buildRunRequest({
     root,
     prompt,
@@ -137,23 +147,12 @@ async function prepare(options: RunTaskOptions): Promise<Result<Prepared, string
     ...(model ? { explicitModel: model.data } : {}),
     ...(command === undefined ? {} : { command }),
   })
-  return request.ok ? ok({ request: request.value, root }) : request
-}
-
-/** A restriction such as `local_only` must not be lost because the caller left the preferences out. */
-function preferencesOf(cwd: string): LocalPreferences | string {
-  const config = loadConfig({ cwd })
-  return config.ok ? config.value.preferences : config.error.message
-}
-
-async function ensureSession(options: RunTaskOptions, root: string): Promise<Result<string, ClientFailure>> {
-  if (options.sessionId !== undefined) return ok(options.sessionId)
-  const title = options.title ?? oneLine(options.prompt, MAX_TITLE_CHARS)
-  const created = await options.client.sessions.create(
-    { title, scope: root },
-    { idempotencyKey: crypto.randomUUID(), ...(options.signal ? { signal: options.signal } : {}) },
-  )
-  return created.ok ? ok(created.value.id) : created
+  if (!request.ok) return request
+  const encrypt =
+    options.encrypt === undefined && config?.value.encryptSessions
+      ? ENVELOPE_VERSION
+      : (options.encrypt ?? null)
+  return ok({ request: request.value, root, encrypt })
 }
 
 const localTools = (root: string, policy: ExecutePolicy): ToolRunner => ({
@@ -189,6 +188,7 @@ function reportJson(io: CliIo, ended: Ended & { toolCalls: number; exitCode: num
     status: outcome.status,
     ...(outcome.status === 'idle' ? { stopped: outcome.stopped } : {}),
     ...(outcome.status === 'error' ? { failure: outcome.failure } : {}),
+    ...(outcome.status !== 'error' && outcome.unkept ? { unkept: outcome.unkept } : {}),
     tool_calls: toolCalls,
     exit_code: exitCode,
   }
@@ -202,13 +202,15 @@ const isRejection = (event: RunEvent): boolean =>
 type Shown = Pick<RunFacts, 'declined' | 'attached' | 'toolCalls'> & {
   turns: number
   view: RunView
+  /** The key of an encrypted session. */
+  keyId: string | undefined
   /** Something was declined because nobody could be asked. */
   unasked: boolean
 }
 
 async function reportText(
   options: RunTaskOptions,
-  { sessionId, outcome, turns, view, unasked, ...happened }: Ended & Shown,
+  { sessionId, outcome, turns, view, unasked, keyId, ...happened }: Ended & Shown,
 ): Promise<void> {
   const { io, client } = options
   if (outcome.status === 'error') {
@@ -221,13 +223,22 @@ async function reportText(
     view.note(
       outcome.stopped ? 'stopped' : 'the run ended without an answer (declined, or stopped elsewhere)',
     )
+  if (outcome.status !== 'error' && outcome.unkept) {
+    const why = printable(failureText(outcome.unkept))
+    io.err(`${io.paint.red('error')}: what was said last is not kept in the session: ${why}\n`)
+  }
   // Where the run failed for it, the remedy says so.
   if (unasked && outcome.status !== 'error')
     view.note('without a terminal, --yes approves what would be asked')
-  if (turns > 1 && outcome.status === 'completed') {
-    // The line above counts the last model call only; the run had several.
+  if (turns > 1 && outcome.status === 'completed' && keyId === undefined) {
+    // The line above counts the last model call only; the run had several. The router cannot add up what is sealed.
     const usage = await client.usage(sessionId)
     if (usage.ok) view.note(`session so far: ${usageLine(usage.value.total)}`)
   }
-  if (options.sessionId === undefined) view.note(`session ${sessionId}: go on with --session ${sessionId}`)
+  if (options.sessionId !== undefined) return
+  view.note(`session ${sessionId}: go on with --session ${sessionId}`)
+  if (keyId !== undefined)
+    view.note(
+      `it is encrypted, and lost without its key: \`switchyard keys export ${keyId}\` gives you a copy`,
+    )
 }

@@ -1,4 +1,5 @@
 import type { RunEvent } from '../client/drive.ts'
+import { withoutSealing } from '../client/sealing.ts'
 import type { ToolRequest } from '../protocol/execution/turn.ts'
 import type { CliIo } from './io.ts'
 import { oneLine, printable, printableAnswer } from './printable.ts'
@@ -126,7 +127,10 @@ export class JsonView implements RunView {
 
   show(event: RunEvent): void {
     // How it ended is reported with the exit code by whoever knows it.
-    if (event.type !== 'run_ended') this.#io.out(`${JSON.stringify(event)}\n`)
+    if (event.type === 'run_ended') return
+    // What is sealed and opened passes between the client and the router; scripts get what the turn said.
+    const shown = event.type === 'turn_end' ? withoutSealing(event) : event
+    this.#io.out(`${JSON.stringify(shown)}\n`)
   }
 
   note(text: string): void {

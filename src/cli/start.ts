@@ -12,6 +12,7 @@ import { withInterrupts } from './interrupts.ts'
 import { type CliIo, makeCliIo } from './io.ts'
 import { loadConfig, policyOf } from './policy.ts'
 import { runTask } from './run-task.ts'
+import { SessionKeys } from './session-keys.ts'
 import { clientWithAccount } from './start/account.ts'
 import { readStartArguments, START_HELP, type StartArguments } from './start/arguments.ts'
 import { farewell } from './start/farewell.ts'
@@ -182,6 +183,7 @@ async function converse(
   const { client, reference, place } = ready
   const policy = policyFor(cwd, reference, place, io)
   if (!policy.ok) return refuse(io, policy.error)
+  const keys = new SessionKeys()
   io.err(`Folder: ${cwd}\n\n${io.paint.bold(`› ${args.prompt}`)}\n`)
   const first = await withInterrupts(io, (signal) =>
     runTask({
@@ -192,13 +194,14 @@ async function converse(
       approve: io.isTty ? 'ask' : 'deny',
       io,
       signal,
+      keys,
       ...(args.sessionId === undefined ? {} : { sessionId: args.sessionId }),
       ...(args.model === undefined || reference === undefined ? {} : { explicitModel: reference }),
     }),
   )
   if (!io.isTty) return first.exitCode
   const session = first.sessionId === '' ? {} : { sessionId: first.sessionId }
-  return runInteractive({ client, cwd, policy: policy.value, io, ...session })
+  return runInteractive({ client, cwd, policy: policy.value, io, keys, ...session })
 }
 
 function policyFor(

@@ -69,13 +69,17 @@ export type CallOptions = {
   idempotencyKey?: string
 }
 
-export type StreamOptions = CallOptions & { onReconnect?: OnReconnect }
+export type StreamOptions = CallOptions & {
+  onReconnect?: OnReconnect
+  /** The session is encrypted: a turn whose texts the router has lost is asked for again (D20). */
+  sealed?: boolean
+}
 
 type Answer<T> = Promise<Result<T, ClientFailure>>
 
 /**
  * A typed client of the execution API for browsers and Node. Every answer is parsed; every expected failure is data.
- * It holds no session key, so it cannot serve encrypted sessions.
+ * It holds no session key: what is sealed passes through it as it is, and `driveRun` seals and opens.
  */
 export class SwitchyardClient {
   readonly baseUrl: string

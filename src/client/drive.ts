@@ -1,20 +1,26 @@
 import type { ContinueRequest, ToolResult } from '../protocol/execution/continue.ts'
 import type { ExecuteRequest } from '../protocol/execution/execute.ts'
-import type { TurnEvent } from '../protocol/execution/stream.ts'
+import type { PlainMap } from '../protocol/execution/sealed.ts'
 import type { CompletedTurn, PendingApproval, ToolRequest } from '../protocol/execution/turn.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
+import { CallRunner } from './call-runner.ts'
 import type { SwitchyardClient } from './client.ts'
+import type { Sealer } from './crypto/sealer.ts'
 import type { ClientFailure } from './failure.ts'
-import type { Approver, Decision, ToolOutcome, ToolRunner } from './tool-runner.ts'
-import type { OnReconnect, StreamEvent } from './turn-stream.ts'
+import { graceAfter } from './grace.ts'
+import { lockedFailure, Sealing, toEncrypt, withPlanText } from './sealing.ts'
+import { handIn, sealLeftovers } from './sealing-hand-in.ts'
+import type { Approver, Decision, ToolRunner } from './tool-runner.ts'
+import type { OnReconnect, StreamEvent, TurnEnd } from './turn-stream.ts'
 
-/** How a run ended. `stopped` = by our own signal; without it a gate was rejected or another device stopped it. */
+/**
+ * How a run ended. `stopped` = by our own signal; without it a gate was rejected or another device stopped it.
+ * `unkept`: why the router does not keep what was said last, since its ciphertext could not be handed in.
+ */
 export type RunOutcome =
-  | { status: 'completed'; turn: CompletedTurn }
-  | { status: 'idle'; stopped: boolean }
+  | { status: 'completed'; turn: CompletedTurn; unkept?: ClientFailure }
+  | { status: 'idle'; stopped: boolean; unkept?: ClientFailure }
   | { status: 'error'; failure: ClientFailure }
-
-type TurnEnd = Extract<TurnEvent, { type: 'turn_end' }>
 
 /** The progress of a run: the wire's own events, what is done on this machine, and exactly one `run_ended` at the end. */
 export type RunEvent =
@@ -25,26 +31,35 @@ export type RunEvent =
   | { type: 'run_ended'; outcome: RunOutcome }
 
 export type DriveOptions = {
-  client: Pick<SwitchyardClient, 'executeStream' | 'continueStream' | 'currentRunStream'>
+  client: Pick<
+    SwitchyardClient,
+    'executeStream' | 'continueStream' | 'currentRunStream' | 'currentRun' | 'sessions'
+  >
   sessionId: string
   request: ExecuteRequest
   tools: ToolRunner
   approver: Approver
+  /** Of an encrypted session: what holds its key. */
+  sealer?: Sealer
   /** Stops the run: the tool at work is ended and the router told to `break`. */
   signal?: AbortSignal
   onReconnect?: OnReconnect
 }
 
-/** A router that lost a turn asks for the same results again; one that never takes them is broken. */
+/** A router that lost a turn asks for the same answers again; one that never takes them is broken. */
 const MAX_RESENDS = 3
-/** How long the router may take to confirm a `break`; stopping must not hang. */
-const BREAK_TIMEOUT_MS = 10_000
+/** How long the router may take to confirm a `break`, and then to take ciphertext; stopping must not hang. */
+const STOP_TIMEOUT_MS = 10_000
 
-const NO_KEY = 'this session is end-to-end encrypted and this client holds no key for it'
+const NO_KEY: ClientFailure = {
+  kind: 'unsupported',
+  message: 'this session is end-to-end encrypted and this client holds no key for it',
+}
 
 /**
  * Carries one prompt to its end (execution protocol, "The turn loop"): starts the run, answers its pauses, and never
- * runs a call twice, whether it comes in an event, in `turn_end` or again after a crash (EC 29.7, U24).
+ * runs a call twice, whether it comes in an event, in `turn_end` or again after a crash (EC 29.7, U24). In an encrypted
+ * session it opens what the router needs and seals what the router writes (EC 17.3, EC 29.4 to 29.6).
  */
 export async function* driveRun(options: DriveOptions): AsyncGenerator<RunEvent, void, undefined> {
   const outcome = yield* new Drive(options).run()
@@ -57,8 +72,13 @@ type Next = { send: ContinueRequest } | { outcome: RunOutcome }
 class Drive {
   readonly #options: DriveOptions
   readonly #signal: AbortSignal
-  readonly #results = new Map<string, ToolResult>()
+  readonly #sealing: Sealing | undefined
+  readonly #calls: CallRunner
   readonly #decisions = new Map<string, Decision>()
+  /** What the present pause asked to seal. */
+  #unsealed: PlainMap = {}
+  /** What the present pause had opened, when it was answered; another kind of pause ends that. */
+  #opened: string | undefined
   #resends = 0
   /** Whether text was shown since the last `turn_end`. */
   #midText = false
@@ -66,6 +86,8 @@ class Drive {
   constructor(options: DriveOptions) {
     this.#options = options
     this.#signal = options.signal ?? new AbortController().signal
+    this.#sealing = options.sealer && new Sealing(options.sealer)
+    this.#calls = new CallRunner(options.tools, options.approver, this.#signal)
   }
 
   async *run(): AsyncGenerator<RunEvent, RunOutcome, undefined> {
@@ -79,7 +101,7 @@ class Drive {
       // A run that is over needs no stopping, whenever the signal came.
       if (this.#signal.aborted && !(followed.ok && isOver(followed.value))) return yield* this.#stop()
       if (!followed.ok) {
-        if (!continued || refusal || !maySettle(followed.error)) return failedWith(followed.error)
+        if (!continued || refusal || !maySettle(followed.error)) return this.#failed(followed.error)
         // Another device may have moved the run on: its present state decides, not our refused message (D05).
         refusal = followed.error
         stream = client.currentRunStream(sessionId, this.#streamOptions())
@@ -101,7 +123,11 @@ class Drive {
 
   #streamOptions() {
     const { onReconnect } = this.#options
-    return { signal: this.#signal, ...(onReconnect ? { onReconnect } : {}) }
+    return { signal: this.#signal, ...this.#sealed(), ...(onReconnect ? { onReconnect } : {}) }
+  }
+
+  #sealed(): { sealed?: true } {
+    return this.#sealing ? { sealed: true } : {}
   }
 
   async *#follow(
@@ -114,8 +140,9 @@ class Drive {
       if (event.type === 'turn_end') {
         if (this.#midText && this.#isRepeatedPause(event)) yield { type: 'turn_restarted' }
         this.#midText = false
-        yield event
-        return ok(event)
+        const end = withPlanText(event)
+        yield end
+        return ok(end)
       }
       yield event
     }
@@ -123,76 +150,75 @@ class Drive {
   }
 
   async *#answer(end: TurnEnd): AsyncGenerator<RunEvent, Next, undefined> {
+    const texts = this.#textsOf(end)
+    if (!texts.ok) return { outcome: failedWith(texts.error) }
+    this.#unsealed = texts.value
+    if (end.status !== 'awaiting_decrypt') this.#opened = undefined
     switch (end.status) {
       case 'completed':
-        if (end.data.to_encrypt) return { outcome: failedWith({ kind: 'unsupported', message: NO_KEY }) }
-        return { outcome: { status: 'completed', turn: end.data } }
+        return { outcome: { status: 'completed', turn: end.data, ...(await this.#handIn(texts.value)) } }
       case 'idle':
         return { outcome: { status: 'idle', stopped: this.#signal.aborted } }
       case 'error': {
         const { code, message, details } = end.data.error
-        return { outcome: failedWith({ kind: 'turn', code, message, ...(details ? { details } : {}) }) }
+        return {
+          outcome: await this.#failed({ kind: 'turn', code, message, ...(details ? { details } : {}) }),
+        }
       }
       case 'awaiting_tool':
-        return yield* this.#runTools(end)
+        return yield* this.#runCalls(end.data.tool_requests)
       case 'awaiting_approval':
         return yield* this.#decideGate(end.data.approval)
       case 'awaiting_decrypt':
+        return yield* this.#open(end)
       case 'awaiting_encrypt':
-        return { outcome: failedWith({ kind: 'unsupported', message: NO_KEY }) }
+        return {
+          outcome: {
+            status: 'idle',
+            stopped: this.#signal.aborted,
+            ...(await this.#handIn(texts.value)),
+          },
+        }
     }
   }
 
-  async *#runTools(
-    end: Extract<TurnEnd, { status: 'awaiting_tool' }>,
-  ): AsyncGenerator<RunEvent, Next, undefined> {
-    const calls = uniqueCalls(end.data.tool_requests)
-    const results: ToolResult[] = []
-    for (const call of calls) {
-      const known = this.#results.get(call.call_id)
-      const result = known ? withEpoch(known, call) : yield* this.#runTool(call)
-      if (this.#signal.aborted) break
-      this.#results.set(call.call_id, result)
-      results.push(result)
+  /** What a turn asks to seal; an error when this client cannot. */
+  #textsOf(end: TurnEnd): Result<PlainMap, ClientFailure> {
+    if (this.#sealing) {
+      const texts = this.#sealing.textsOf(end)
+      return texts.ok ? texts : err({ kind: 'unsupported', message: LOST })
     }
-    return { send: { type: 'tool_results', data: { results } } }
+    if (end.status === 'awaiting_decrypt') {
+      const [envelope] = Object.values(end.data.to_decrypt)
+      return err(envelope ? lockedFailure(envelope.key_id) : NO_KEY)
+    }
+    return end.status === 'awaiting_encrypt' || Object.keys(toEncrypt(end)).length > 0 ? err(NO_KEY) : ok({})
   }
 
-  async *#runTool(call: ToolRequest): AsyncGenerator<RunEvent, ToolResult, undefined> {
-    const { tools, approver } = this.#options
-    const decision = await this.#decisionOn(call, approver)
-    if (decision?.decision === 'rejected') {
-      const content = decision.reason ?? 'The user declined this call.'
-      const result: ToolResult = withEpoch(
-        { call_id: call.call_id, content, is_error: true, decision: 'rejected' },
-        call,
-      )
-      yield { type: 'tool_finished', call, result }
-      return result
-    }
-    if (!this.#signal.aborted) yield { type: 'tool_started', call }
-    const outcome: ToolOutcome = this.#signal.aborted
-      ? { content: 'Stopped before it ran.', isError: true }
-      : await tools.run(call, this.#signal)
-    const result: ToolResult = withEpoch(
-      {
-        call_id: call.call_id,
-        content: outcome.content,
-        is_error: outcome.isError,
-        ...(decision ? { decision: decision.decision } : {}),
-      },
-      call,
-    )
-    const { summary } = outcome
-    yield { type: 'tool_finished', call, result, ...(summary === undefined ? {} : { summary }) }
-    return result
+  /** The ciphertext that goes with the answer to the present pause; with the results of the client's own calls (EC 29.4). */
+  #encrypted(results: readonly ToolResult[] = []) {
+    if (!this.#sealing) return {}
+    const texts = results.map(({ call_id, content }) => [`tool_call:${call_id}`, content] as const)
+    return { encrypted: this.#sealing.seal({ ...this.#unsealed, ...Object.fromEntries(texts) }) }
   }
 
-  /** A device's `rejected` stands; its `approved` does not spare the question on this machine (D46). */
-  async #decisionOn(call: ToolRequest, approver: Approver): Promise<Decision | undefined> {
-    if (call.decision === 'rejected') return { decision: 'rejected', reason: 'Declined on another device.' }
-    if (call.requires_approval === 'allow') return undefined
-    return approver.approveTool(call, this.#signal)
+  /** Has the last texts of a run kept; the stop of the user leaves it a little time. */
+  async #handIn(texts: PlainMap): Promise<{ unkept?: ClientFailure }> {
+    if (!this.#sealing || Object.keys(texts).length === 0) return {}
+    const { client, sessionId } = this.#options
+    const grace = graceAfter(this.#signal, STOP_TIMEOUT_MS)
+    try {
+      const place = { client, sessionId, sealing: this.#sealing, signal: grace.signal }
+      const unkept = await handIn(place, texts)
+      return unkept ? { unkept } : {}
+    } finally {
+      grace.end()
+    }
+  }
+
+  async *#runCalls(calls: readonly ToolRequest[]): AsyncGenerator<RunEvent, Next, undefined> {
+    const results = yield* this.#calls.answer(calls)
+    return { send: { type: 'tool_results', data: { results, ...this.#encrypted(results) } } }
   }
 
   async *#decideGate(approval: PendingApproval): AsyncGenerator<RunEvent, Next, undefined> {
@@ -202,25 +228,63 @@ class Drive {
       this.#decisions.set(approval.approval_id, decision)
       yield { type: 'gate_decided', approval, decision }
     }
-    const entry = { approval_id: approval.approval_id, ...decision }
-    return { send: { type: 'approval_decisions', data: { decisions: [entry] } } }
+    const decisions = [{ approval_id: approval.approval_id, ...decision }]
+    return { send: { type: 'approval_decisions', data: { decisions, ...this.#encrypted() } } }
+  }
+
+  /** Opens what the router needs. What it asked to seal goes along in plain text: the turn reads it from there (EC 29.5). */
+  async *#open(
+    end: Extract<TurnEnd, { status: 'awaiting_decrypt' }>,
+  ): AsyncGenerator<RunEvent, Next, undefined> {
+    if (!this.#sealing) throw new Error('invariant broken: a pause to be opened without a key')
+    const opened = this.#sealing.open(end.data.to_decrypt)
+    if (!opened.ok) {
+      // Nobody else drives this run: it must not wait for a key that does not come.
+      yield* this.#stop()
+      return { outcome: failedWith(opened.error) }
+    }
+    this.#opened = refsOf(end)
+    const plaintext = { ...opened.value, ...this.#unsealed }
+    return { send: { type: 'decrypted', data: { plaintext, ...this.#encrypted() } } }
   }
 
   /** Tells the router to stop. A run that it never heard of is stopped as well. */
   async *#stop(): AsyncGenerator<RunEvent, RunOutcome, undefined> {
-    const { client, sessionId } = this.#options
-    const signal = AbortSignal.timeout(BREAK_TIMEOUT_MS)
-    const followed = yield* this.#follow(client.continueStream(sessionId, { type: 'break' }, { signal }))
+    let followed = yield* this.#sendBreak(this.#encryptedBreak())
+    // The stop counts, whatever became of what it carried.
+    if (!followed.ok && isInvalid(followed.error) && Object.keys(this.#unsealed).length > 0)
+      followed = yield* this.#sendBreak({ type: 'break' })
     if (followed.ok) {
-      if (followed.value.status === 'awaiting_encrypt')
-        return failedWith({ kind: 'unsupported', message: NO_KEY })
-      return { status: 'idle', stopped: true }
+      const texts = this.#textsOf(followed.value)
+      if (!texts.ok) return failedWith(texts.error)
+      return { status: 'idle', stopped: true, ...(await this.#handIn(texts.value)) }
     }
     const { error } = followed
-    if (error.kind === 'http' && error.code === 'invalid_request') return { status: 'idle', stopped: true }
+    if (isInvalid(error)) return { status: 'idle', stopped: true }
     return failedWith(
       error.kind === 'aborted' ? { kind: 'network', message: 'the router did not confirm the stop' } : error,
     )
+  }
+
+  #encryptedBreak(): ContinueRequest {
+    if (Object.keys(this.#unsealed).length === 0) return { type: 'break' }
+    return { type: 'break', data: this.#encrypted() }
+  }
+
+  #sendBreak(message: ContinueRequest) {
+    const { client, sessionId } = this.#options
+    const signal = AbortSignal.timeout(STOP_TIMEOUT_MS)
+    return this.#follow(client.continueStream(sessionId, message, { signal, ...this.#sealed() }))
+  }
+
+  /** A turn that failed may have said something before, and an encrypted session keeps only what is sealed. */
+  async #failed(failure: ClientFailure): Promise<RunOutcome> {
+    if (this.#sealing && endedARun(failure)) {
+      const { client, sessionId } = this.#options
+      const signal = AbortSignal.timeout(STOP_TIMEOUT_MS)
+      await sealLeftovers({ client, sessionId, sealing: this.#sealing, signal })
+    }
+    return failedWith(failure)
   }
 
   /**
@@ -229,27 +293,30 @@ class Drive {
    */
   #isRepeatedPause(end: TurnEnd): boolean {
     if (end.status === 'awaiting_approval') return this.#decisions.has(end.data.approval.approval_id)
-    return (
-      end.status === 'awaiting_tool' &&
-      end.data.tool_requests.every((call) => this.#results.has(call.call_id))
-    )
+    if (end.status === 'awaiting_decrypt') return this.#opened === refsOf(end)
+    return end.status === 'awaiting_tool' && this.#calls.hasAnswered(end.data.tool_requests)
   }
 }
+
+const LOST =
+  'the router does not hold what this run said last any more, and this client has not seen it: send the prompt again'
 
 const failedWith = (failure: ClientFailure): RunOutcome => ({ status: 'error', failure })
 
 const isOver = ({ status }: TurnEnd): boolean =>
   status === 'completed' || status === 'idle' || status === 'error'
 
+const isInvalid = (failure: ClientFailure): boolean =>
+  failure.kind === 'http' && failure.code === 'invalid_request'
+
 /** Refusals that another device's doing explains: a turn is being served, or the pause was settled. */
 const maySettle = (failure: ClientFailure): boolean =>
   failure.kind === 'http' && (failure.code === 'run_in_flight' || failure.code === 'invalid_request')
 
-/** Results carry the epoch of the request that they answer, so that an older driver can be told (D05, U17). */
-function withEpoch(result: ToolResult, call: ToolRequest): ToolResult {
-  return call.driver_epoch === undefined ? result : { ...result, driver_epoch: call.driver_epoch }
-}
+/** Whether a turn was served and came to this; other refusals come before anything is done. */
+const endedARun = (failure: ClientFailure): boolean =>
+  failure.kind === 'turn' || (failure.kind === 'http' && failure.status >= 422 && !maySettle(failure))
 
-function uniqueCalls(calls: readonly ToolRequest[]): ToolRequest[] {
-  return [...new Map(calls.map((call) => [call.call_id, call])).values()]
-}
+/** What a pause wants opened, as one word to compare. */
+const refsOf = ({ data }: Extract<TurnEnd, { status: 'awaiting_decrypt' }>): string =>
+  JSON.stringify(Object.keys(data.to_decrypt).sort())

@@ -105,6 +105,6 @@ async function readChunk(
   } catch (error) {
     return err(error instanceof Error ? error.message : 'the connection broke')
   } finally {
-    clearTimeout(timer)
+    if (timer !== undefined) clearTimeout(timer)
   }
 }

@@ -22,7 +22,9 @@ export type ClientFailure =
   | { kind: 'unexpected_body'; status: number; message: string }
   /** The caller's own signal ended it. */
   | { kind: 'aborted'; message: string }
-  /** Something only another kind of client can do, such as opening sealed content. */
+  /** The session is encrypted, and this client does not hold the key that it is sealed with (U35). */
+  | { kind: 'locked'; keyId: string; message: string }
+  /** Something that this client cannot do, such as opening what another kind of client has sealed. */
   | { kind: 'unsupported'; message: string }
 
 /** The stable code of a failure, or its kind when it has none. */

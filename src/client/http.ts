@@ -104,7 +104,9 @@ export class Transport {
         ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
         ...(request.signal ? { signal: request.signal } : {}),
       })
-      if (response.type === 'opaqueredirect') {
+      // Browsers hide what a redirect says; not every runtime knows the word.
+      const kind: string = response.type
+      if (kind === 'opaqueredirect') {
         return err({ kind: 'not_json', status: 0, message: `${this.#baseUrl} answered with a redirect` })
       }
       return ok(response)

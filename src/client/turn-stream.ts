@@ -1,16 +1,27 @@
+import type { ContentRef } from '../protocol/execution/ids.ts'
 import type { TurnEvent } from '../protocol/execution/stream.ts'
-import { RunResponse } from '../protocol/execution/turn.ts'
+import { RunResponse, type TurnResponse } from '../protocol/execution/turn.ts'
 import { type Backoff, backoffMs, wait } from './backoff.ts'
 import { readEvents } from './event-stream.ts'
 import type { ClientFailure } from './failure.ts'
 import { type HttpRequest, readJson, type Transport } from './http.ts'
 
 /**
+ * How a turn ended. `lost`: in an encrypted session, texts that the router asked to seal and does not hold any more (D20);
+ * only of a run that was attached to, since whoever sent the request has it sent again.
+ */
+export type TurnEnd = { type: 'turn_end'; lost?: ContentRef[] | undefined } & TurnResponse
+
+/**
  * What a streamed turn yields: the wire's events, each once, and at its end exactly one `turn_end` or one `failed`.
  * `turn_restarted` says that the router lost the turn in a crash and serves it anew: what came since the last
  * `turn_end` is void.
  */
-export type StreamEvent = TurnEvent | { type: 'turn_restarted' } | { type: 'failed'; failure: ClientFailure }
+export type StreamEvent =
+  | Exclude<TurnEvent, { type: 'turn_end' }>
+  | TurnEnd
+  | { type: 'turn_restarted' }
+  | { type: 'failed'; failure: ClientFailure }
 
 /** Told before each wait for the next attempt. */
 export type OnReconnect = (attempt: { number: number; waitMs: number; reason: string }) => void
@@ -25,9 +36,14 @@ export type TurnStreamOptions = {
   lastEventId?: string
   backoff: Backoff
   silenceMs?: number
+  /** The session is encrypted: what a turn said may be in nobody's hands any more (D20). */
+  sealed?: boolean
   onReconnect?: OnReconnect
   signal?: AbortSignal
 }
+
+/** A router that loses the texts of one turn as often as this is not asked again. */
+const MAX_LOST_TURNS = 3
 
 const EVENT_STREAM = 'text/event-stream'
 
@@ -67,6 +83,9 @@ class TurnReader {
   #answered = false
   #wasLost = false
   #repetitions = 0
+  #lostTurns = 0
+  /** The router failed at the request itself, once. */
+  #failedInside = false
   /** Events without an id cannot be recognised when they come again. */
   #unidentified = false
   #restarting = false
@@ -106,19 +125,46 @@ class TurnReader {
         this.#lastEventId = undefined
         return { kind: 'again' }
       }
+      if (this.#mode === 'open' && isInternal(failure) && !this.#failedInside) {
+        // So is answered what was under way while a new version was deployed. One that fails by itself fails again.
+        this.#failedInside = true
+        return { kind: 'lost', reason: failure }
+      }
       return isPassing(failure, this.#mode) ? { kind: 'lost', reason: failure } : { kind: 'failed', failure }
     }
     this.#answered = true
     if (isEventStream(answer.value)) return yield* this.#readStream(answer.value)
-    const run = await readJson(RunResponse, answer.value)
+    return yield* this.#readEnvelope(answer.value)
+  }
+
+  async *#readEnvelope(response: Response): AsyncGenerator<StreamEvent, Ending, undefined> {
+    const run = await readJson(RunResponse, response)
     if (!run.ok) return { kind: 'failed', failure: run.error }
-    if (run.value.status === 'running') return lost('the turn is still being served')
-    yield { type: 'turn_end', ...run.value }
+    const envelope = run.value
+    if (envelope.status === 'running') return lost('the turn is still being served')
+    if ('lost' in envelope && envelope.lost && envelope.lost.length > 0 && this.#options.open) {
+      // Nobody has seen the end of this turn: the same request gives it again, as it is only kept in memory.
+      if (++this.#lostTurns <= MAX_LOST_TURNS) return this.#sendAgain()
+      const message = 'the router keeps losing what it has to say'
+      return { kind: 'failed', failure: { kind: 'network', message } }
+    }
+    if (this.#restarting && envelope.status === 'completed') yield { type: 'turn_restarted' }
+    yield { type: 'turn_end', ...envelope }
     return { kind: 'turn_ended' }
+  }
+
+  /** What an attached stream cannot tell: whether the texts of the turn are still there. */
+  async *#readState(): AsyncGenerator<StreamEvent, Ending, undefined> {
+    const { attach, transport, signal } = this.#options
+    const answer = await transport.send({ ...attach, ...(signal ? { signal } : {}) })
+    if (answer.ok) return yield* this.#readEnvelope(answer.value)
+    const failure = answer.error
+    return isPassing(failure, this.#mode) ? { kind: 'lost', reason: failure } : { kind: 'failed', failure }
   }
 
   async *#readStream(response: Response): AsyncGenerator<StreamEvent, Ending, undefined> {
     const events = readEvents(response.body ?? emptyBody(), this.#options.silenceMs)
+    const attached = this.#mode !== 'open'
     try {
       for (;;) {
         const next = await events.next()
@@ -131,6 +177,7 @@ class TurnReader {
         if (this.#isAnotherTurn(id)) return this.#sendAgain()
         // An end is never skipped: a turn that is over may number its few remaining events anew.
         if (event.type === 'turn_end') {
+          if (attached && this.#options.sealed && saysSomething(event)) return yield* this.#readState()
           if (this.#restarting && event.status === 'completed') yield { type: 'turn_restarted' }
           yield event
           return { kind: 'turn_ended' }
@@ -196,8 +243,13 @@ const failed = (failure: ClientFailure): StreamEvent => ({ type: 'failed', failu
 const lost = (message: string): Ending => ({ kind: 'lost', reason: { kind: 'network', message } })
 const ABORTED = failed({ kind: 'aborted', message: 'stopped by the caller' })
 
+const saysSomething = ({ status }: TurnEnd): boolean => status !== 'idle' && status !== 'error'
+
 const isConflict = (failure: ClientFailure): boolean =>
   failure.kind === 'http' && failure.code === 'run_in_flight'
+
+const isInternal = (failure: ClientFailure): boolean =>
+  failure.kind === 'http' && failure.code === 'internal_error'
 
 /**
  * Whether trying again can help: no answer, or an answer of something between us and the router. While attached also

@@ -115,12 +115,13 @@ const onlyLocal = ({ constraint }: Candidate): string =>
 
 /**
  * The labels of what went in and what did not, with the reasons (EC 10.4). Messages are one label with a count, or two
- * where some of them are withheld for one reason; so are older facts.
+ * where some of them are withheld for one reason; so are older facts. `shortened`: tools whose result is shown in part.
  */
 export function contextOutcome(
   verdicts: readonly Verdict[],
   olderMessages: number,
   olderFacts = 0,
+  shortened: readonly string[] = [],
 ): ContextOutcome {
   const named = verdicts.filter(({ candidate }) => candidate.kind !== 'message')
   const messages = verdicts.filter(({ candidate }) => candidate.kind === 'message')
@@ -146,6 +147,10 @@ export function contextOutcome(
             reason: 'newer facts come first',
           },
         ]),
+    ...shortened.map((tool) => ({
+      item: `the middle of what ${tool} gave`,
+      reason: 'too long for the window',
+    })),
   ]
   return {
     included: [

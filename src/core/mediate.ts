@@ -48,7 +48,7 @@ export function mediate(
       const names = [...offered.keys()].join(', ')
       return refuse(`The tool \`${call.name}\` is not available. Available: ${names || 'none'}.`)
     }
-    if (call.malformedArguments !== undefined) return refuse('The arguments are not a JSON object.')
+    if (call.malformedArguments !== undefined) return refuse(notAnObject(call.malformedArguments))
     const missing = missingArguments(tool, call.arguments)
     if (missing.length > 0) return refuse(`Missing arguments: ${missing.join(', ')}.`)
     const wrong = wrongTypes(tool, call.arguments)
@@ -64,6 +64,16 @@ export function mediate(
     }
     return { call, to: 'client', requiresApproval: mode, recordsDiff: tool.changesFiles }
   })
+}
+
+/** What is shown of arguments that are none: a model that sees where its JSON broke repairs it; a whole file tells no more. */
+const MAX_SHOWN_ARGUMENT_CHARS = 2_000
+
+/** The call itself is kept without arguments, since no provider takes a text for them: what came stands here instead. */
+function notAnObject(came: string): string {
+  const shown = came.slice(0, MAX_SHOWN_ARGUMENT_CHARS)
+  const rest = came.length - shown.length
+  return `The arguments are not a JSON object. They came as: ${shown}${rest > 0 ? `… (and ${rest} more characters)` : ''}`
 }
 
 /** The router's own tools take strings and nothing else (EC 12.1); what a client declared, its client checks. */

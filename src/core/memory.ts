@@ -11,9 +11,9 @@ export const MEMORY_TOOL_NAME = 'memory'
 /** Facts that one user, and one session, may have: they are read with each request, so there is an end to them. */
 export const MAX_FACTS_PER_SCOPE = 200
 /** Facts of one scope that a model is shown (EC 16). */
-const MAX_RECALLED_PER_SCOPE = 40
+export const MAX_RECALLED_PER_SCOPE = 40
 /** What a model is shown of one fact (EC 16). In code points. */
-const MAX_RECALLED_CHARS = 500
+export const MAX_RECALLED_CHARS = 500
 /** What has to be read of a fact to show it, and to see whether there is more. In code points. */
 export const FACT_HEAD_CHARS = MAX_RECALLED_CHARS + 1
 
@@ -30,8 +30,25 @@ export type MemoryFact = {
 
 /** What a model asks to have remembered or forgotten. */
 export type MemoryOp =
-  | { op: 'record'; scope: MemoryScope; key: string; content: string; localOnly: boolean }
-  | { op: 'forget'; scope: MemoryScope; key: string }
+  | {
+      op: 'record'
+      scope: MemoryScope
+      key: string
+      content: string
+      localOnly: boolean
+      /** Of a sealed session: key and content are empty here, and stand in the envelope. */
+      sealed?: true
+      /** The fact of the same key that goes once this one is sealed. */
+      replaces?: string
+    }
+  | {
+      op: 'forget'
+      scope: MemoryScope
+      key: string
+      sealed?: true
+      /** In a sealed session a fact is found by its id: its key is nowhere in clear. */
+      factId?: string
+    }
 
 /**
  * A change of a fact that D1 has not got yet. The facts of a user are known there by their key, those of a session by

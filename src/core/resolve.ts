@@ -9,6 +9,7 @@ import { assemble, BASE_INSTRUCTION, PLANNING_INSTRUCTION } from './assemble.ts'
 import { gatherCandidates, runUnits, skillConstraint } from './candidates.ts'
 import { classificationInputs, classifyFrom } from './classify.ts'
 import { type Candidate, contextOutcome, selectContext, type Verdict } from './context.ts'
+import { resultTokens, shortenedCalls, sparableTokens, withFittingResults } from './context-results.ts'
 import { diffPaths } from './diff-paths.ts'
 import { readImage } from './image.ts'
 import { recall } from './memory.ts'
@@ -133,9 +134,7 @@ export function planTurn(
     },
     // Memory is a convenience: no model is passed over because it has none.
     mayCallTools: tools.value.some(({ executor }) => executor !== 'memory'),
-    requiredTokens:
-      fixedTokens(view, tools.value) +
-      candidates.reduce((sum, { required, tokens }) => sum + (required ? tokens : 0), 0),
+    requiredTokens: fixedTokens(view, tools.value) + requiredTokens(candidates) - sparableTokens(view),
   }
   return ok({
     view,
@@ -186,24 +185,33 @@ function firstOf<T, Found>(items: readonly T[], find: (item: T) => Found | null)
 export function prepareCall(turn: TurnPlan, model: ModelDescriptor): PreparedCall {
   assert(model.local || turn.demands.localBecause === null, 'a turn bound to local models got a remote one')
   const tools = toolsFor(turn.tools, model)
+  const budget = promptBudget(model)
+  const besideResults =
+    fixedTokens(turn.view, tools) - resultTokens(turn.view) + requiredTokens(turn.candidates)
+  const view = withFittingResults(turn.view, budget - besideResults)
   const verdicts = selectContext(turn.candidates, {
-    budgetTokens: promptBudget(model) - fixedTokens(turn.view, tools),
+    budgetTokens: budget - fixedTokens(view, tools),
     local: model.local,
     images: model.capabilities.images === true,
   })
   return {
     request: {
       model,
-      messages: assemble(turn.view, verdicts, { provider: model.provider, tools }),
+      messages: assemble(view, verdicts, { provider: model.provider, tools }),
       tools: tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
       effort: turn.route.effort,
     },
     verdicts,
     tools,
     inputTokens:
-      saidTokens(turn.view) +
+      saidTokens(view) +
       verdicts.reduce((sum, { candidate, included }) => sum + (included ? candidate.tokens : 0), 0),
-    outcome: contextOutcome(verdicts, turn.view.olderMessages, recall(turn.view.memories).older),
+    outcome: contextOutcome(
+      verdicts,
+      view.olderMessages,
+      recall(view.memories).older,
+      shortenedCalls(turn.view, view).map(({ name }) => name),
+    ),
   }
 }
 
@@ -258,6 +266,9 @@ function fixedTokens(view: TurnView, tools: readonly TurnTool[]): number {
 /** The user's words of this run, and the round of calls that is about to be answered. */
 const saidTokens = (view: TurnView): number =>
   runUnits(view).fixed.reduce((sum, { tokens }) => sum + tokens, 0)
+
+const requiredTokens = (candidates: readonly Candidate[]): number =>
+  candidates.reduce((sum, { required, tokens }) => sum + (required ? tokens : 0), 0)
 
 /** What is present, of the workspace (EC 7) and of the run's state (D11). */
 function contextKinds(

@@ -16,9 +16,11 @@ type Sum = {
   unknown: number
   /** Calls that were answered and have no known price. */
   unpriced: number
+  /** Calls of a sealed session: what they used stands in its trace (EC 20.2). */
+  sealed: number
 }
 
-const NOTHING: Sum = { unknown: 0, unpriced: 0 }
+const NOTHING: Sum = { unknown: 0, unpriced: 0, sealed: 0 }
 
 const COUNTERS = [
   'inputTokens',
@@ -28,7 +30,8 @@ const COUNTERS = [
   'reasoningTokens',
 ] as const
 
-function addCall(sum: Sum, { status, usage, cost }: CallRecord): Sum {
+function addCall(sum: Sum, { status, usage, cost, sealed }: CallRecord): Sum {
+  if (sealed) return { ...sum, sealed: sum.sealed + 1 }
   const next: Sum = { ...sum }
   // A call that failed used nothing as a rule, and what it did use it told.
   if (status !== 'failed' && (usage === null || Object.keys(usage).length === 0)) next.unknown++
@@ -42,7 +45,7 @@ function addCall(sum: Sum, { status, usage, cost }: CallRecord): Sum {
 }
 
 function toWire(
-  { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, reasoningTokens, cost, unknown }: Sum,
+  { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, reasoningTokens, cost, unknown, sealed }: Sum,
   costField: 'actual_cost' | 'estimated_cost',
 ): Usage {
   return {
@@ -57,6 +60,7 @@ function toWire(
       : { total_tokens: inputTokens + outputTokens }),
     ...(cost === undefined ? {} : { [costField]: cost, currency: 'USD' }),
     ...(unknown > 0 ? { unknown_count: unknown } : {}),
+    ...(sealed > 0 ? { sealed_count: sealed } : {}),
   }
 }
 

@@ -36,6 +36,6 @@ export const EXECUTION_WIRE_HISTORY = [
     change:
       'encrypted sessions: ciphertext with injects and breaks, lost texts, ids of sealed content, sealed exports',
     requests: '838e3b6348785b9c2cc7770f540b39d4f11ee65fc46e627fb94aaf045618a142',
-    responses: '3dd23e5ac7717add0088b2e68d792069ca4365381b0af4c3bc9bdff30f00a5b1',
+    responses: '13853f5c54325fe2a69e1af69fc06b40b2f9d3ef68c5f2eaefcd0caa8f3b1a50',
   },
 ] as const

@@ -4,8 +4,10 @@ import type {
   LanguageModelV4GenerateResult,
   LanguageModelV4StreamPart,
   LanguageModelV4ToolCall,
+  SharedV4ProviderMetadata,
 } from '@ai-sdk/provider'
 import type { ProviderErrorCategory } from '../protocol/execution/models.ts'
+import { AnswerBounds } from './answer-bounds.ts'
 import type { FinishReason, ModelEvent, ReportedUsage } from './provider.ts'
 import { type ProviderSaid, readError } from './provider-message.ts'
 import { isSameUsage } from './token-counts.ts'
@@ -44,6 +46,7 @@ export async function* toModelEvents(
   // The SDK gives out its calls when the stream ends, also when it was cut: they count only once it has finished well.
   const calls: LanguageModelV4ToolCall[] = []
   let told: ReportedUsage = {}
+  const bounds = new AnswerBounds()
   for await (const part of parts) {
     switch (part.type) {
       case 'raw': {
@@ -55,11 +58,21 @@ export async function* toModelEvents(
       }
       case 'text-delta':
       case 'reasoning-delta':
+        bounds.said(part.delta.length + proofChars(part))
         if (part.delta !== '') {
           yield { type: part.type === 'text-delta' ? 'text_delta' : 'reasoning_delta', delta: part.delta }
         }
         break
+      case 'reasoning-start':
+      case 'reasoning-end':
+        bounds.said(proofChars(part))
+        break
+      case 'tool-input-delta':
+        bounds.argued(part.id, part.delta.length)
+        break
       case 'tool-call':
+        bounds.called(part.toolCallId, part.toolName, part.input.length)
+        bounds.said(proofChars(part))
         calls.push(part)
         break
       case 'error':
@@ -69,7 +82,7 @@ export async function* toModelEvents(
         const hasCalls = calls.length > 0
         const ending =
           dialect.ending?.(part.finishReason, hasCalls) ?? commonEnding(part.finishReason, hasCalls)
-        if (typeof ending === 'string') for (const made of calls) yield toToolCall(made, dialect)
+        if (typeof ending === 'string') for (const made of calls) yield toToolCall(made, dialect, bounds)
         const usage = dialect.usage(part.usage.raw)
         if (usage !== undefined) yield { type: 'usage', usage }
         if (typeof ending === 'string') yield { type: 'finished', reason: ending }
@@ -144,11 +157,16 @@ function saidIn(error: unknown): ProviderSaid {
 
 const endedEarly = () => new MalformedAnswer('the answer ended before it was complete')
 
-function toToolCall(made: LanguageModelV4ToolCall, dialect: SdkDialect): ModelEvent {
+/** What a provider sends along as proof of what it said. It is held like a text. */
+const proofChars = ({ providerMetadata }: { providerMetadata?: SharedV4ProviderMetadata }): number =>
+  providerMetadata === undefined ? 0 : JSON.stringify(providerMetadata).length
+
+function toToolCall(made: LanguageModelV4ToolCall, dialect: SdkDialect, bounds: AnswerBounds): ModelEvent {
   const opaque = dialect.opaque(made)
+  const tellsApart = dialect.issued(made.toolCallId) && bounds.isFirst(made.toolCallId)
   return {
     type: 'tool_call',
-    ...(dialect.issued(made.toolCallId) ? { providerCallId: made.toolCallId } : {}),
+    ...(tellsApart ? { providerCallId: made.toolCallId } : {}),
     name: made.toolName,
     ...parseToolArguments(made.input),
     ...(opaque === undefined ? {} : { opaque }),
@@ -166,10 +184,11 @@ function commonEnding({ unified }: LanguageModelV4FinishReason, hasCalls: boolea
     case 'content-filter':
       return 'refused'
     case 'stop':
-    case 'tool-calls':
       return hasCalls ? 'tool_calls' : 'stop'
     case 'interrupted':
       throw endedEarly()
+    // One that ends to call, and calls nothing: its calls could not be read.
+    case 'tool-calls':
     case 'error':
     case 'other':
       return hasCalls ? 'tool_calls' : 'other'

@@ -9,6 +9,7 @@ import type {
 } from '@ai-sdk/provider'
 import type { OfferedTool, PromptImage, PromptMessage, PromptToolCall } from '../core/prompt.ts'
 import { restoreReasoning } from './ai-sdk-reasoning.ts'
+import { promptToolName } from './tool-name.ts'
 import { toolResultText } from './tool-result.ts'
 
 /**
@@ -36,7 +37,7 @@ function toSdkMessage(message: PromptMessage, optionsKey: string): LanguageModel
         content: message.results.map((result) => ({
           type: 'tool-result',
           toolCallId: result.callId,
-          toolName: result.name,
+          toolName: promptToolName(result.name),
           output: { type: result.isError ? 'error-text' : 'text', value: toolResultText(result) },
         })),
       }
@@ -81,7 +82,7 @@ const imagePart = ({ mediaType, base64 }: PromptImage): LanguageModelV4FilePart 
 const callPart = (call: PromptToolCall, optionsKey: string): LanguageModelV4ToolCallPart => ({
   type: 'tool-call',
   toolCallId: call.callId,
-  toolName: call.name,
+  toolName: promptToolName(call.name),
   input: call.arguments,
   ...signatureOf(call, optionsKey),
 })

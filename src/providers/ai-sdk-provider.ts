@@ -6,13 +6,8 @@ import { toSdkTools } from './ai-sdk-prompt.ts'
 import { EgressViolation, type Fetch } from './egress.ts'
 import { missingCredentials } from './missing-credentials.ts'
 import type { CallContext, ModelEvent } from './provider.ts'
-import {
-  type Deadlines,
-  MalformedAnswer,
-  ReportedFailure,
-  redactionFor,
-  UpstreamCall,
-} from './upstream-call.ts'
+import { redactionFor } from './redaction.ts'
+import { type Deadlines, MalformedAnswer, ReportedFailure, UpstreamCall } from './upstream-call.ts'
 
 /** One request in the hands of the SDK: its model, what to ask it, and how to read what comes. */
 export type SdkRequest = {
@@ -54,7 +49,7 @@ export async function* invokeThroughSdk(
     fetch: egress({ baseUrl, local: local && model.local, model: model.model }),
     signal,
     totalMs: deadlines.totalMs,
-    ...(streamed ? { firstByteMs: deadlines.firstByteMs } : {}),
+    ...(streamed ? { stream: { ...deadlines, framing: 'events' } } : {}),
     redaction: redactionFor(request, credential),
   })
   try {

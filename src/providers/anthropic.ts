@@ -118,9 +118,10 @@ function readUsage(begun: unknown, raw: unknown): ReportedUsage | undefined {
   const last = RawUsage.safeParse(raw).data ?? NOTHING
   const read = last.cache_read_input_tokens ?? first.cache_read_input_tokens
   const written = last.cache_creation_input_tokens ?? first.cache_creation_input_tokens
+  const input = last.input_tokens ?? first.input_tokens
   return knownUsage({
-    // What the cache gave and took is not part of its input count.
-    inputTokens: sumKnown(last.input_tokens ?? first.input_tokens, read, written),
+    // What the cache gave and took is not part of its input count, and no input count by itself.
+    inputTokens: typeof input === 'number' ? sumKnown(input, read, written) : undefined,
     outputTokens: last.output_tokens,
     cachedTokens: read,
     cacheWriteTokens: written,

@@ -1,7 +1,8 @@
 import type { z } from 'zod'
 import { err, ok, type Result } from '../protocol/result.ts'
+import { CATALOGUE_TOTAL_MS } from './bounds.ts'
 import type { CallContext, ProviderFailure } from './provider.ts'
-import { CATALOGUE_TOTAL_MS, MalformedAnswer, UpstreamCall } from './upstream-call.ts'
+import { MalformedAnswer, UpstreamCall } from './upstream-call.ts'
 
 /**
  * Asks an endpoint for something about its models: `GET`, or `POST` when there is a body.

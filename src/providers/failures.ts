@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../protocol/execution/errors.ts'
 import type { ProviderErrorCategory } from '../protocol/execution/models.ts'
+import { MAX_RETRY_AFTER_MS } from './bounds.ts'
 
 const CODES: Record<ProviderErrorCategory, ErrorCode> = {
   authentication: 'provider_authentication',
@@ -79,8 +80,13 @@ export function categorize(status: number | undefined, hints: string): ProviderE
   return NAMED.find(([name]) => name.test(said))?.[1] ?? 'unknown'
 }
 
-/** How long a provider asks to wait, in ms: seconds or a date (`Retry-After`), or its ms variant. */
+/** How long a provider asks to wait, in ms and at most a day: seconds or a date (`Retry-After`), or its ms variant. */
 export function retryAfterMs(headers: Headers, nowMs: number): number | undefined {
+  const wait = askedWaitMs(headers, nowMs)
+  return wait === undefined ? undefined : Math.min(wait, MAX_RETRY_AFTER_MS)
+}
+
+function askedWaitMs(headers: Headers, nowMs: number): number | undefined {
   const ms = headers.get('retry-after-ms')
   if (ms !== null && /^\d+(\.\d+)?$/.test(ms)) return Math.ceil(Number(ms))
   const value = headers.get('retry-after')

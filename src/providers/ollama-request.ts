@@ -1,6 +1,7 @@
 import type { ModelRequest, PromptMessage } from '../core/prompt.ts'
 import type { ModelDescriptor } from '../protocol/execution/models.ts'
 import type { Effort } from '../protocol/execution/policy.ts'
+import { promptToolName } from './tool-name.ts'
 import { toolResultText } from './tool-result.ts'
 
 /** `provider_options` of a model that takes a thinking level where others take a switch. */
@@ -44,7 +45,7 @@ function toOllamaMessages(message: PromptMessage): Record<string, unknown>[] {
             : {
                 tool_calls: message.toolCalls.map((call) => ({
                   id: call.callId,
-                  function: { name: call.name, arguments: call.arguments },
+                  function: { name: promptToolName(call.name), arguments: call.arguments },
                 })),
               }),
         },
@@ -53,7 +54,7 @@ function toOllamaMessages(message: PromptMessage): Record<string, unknown>[] {
       return message.results.map((result) => ({
         role: 'tool',
         content: toolResultText(result),
-        tool_name: result.name,
+        tool_name: promptToolName(result.name),
         // The only thread from a result to its call when one tool was called twice; older daemons ignore it.
         tool_call_id: result.callId,
       }))

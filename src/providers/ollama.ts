@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ModelRequest } from '../core/prompt.ts'
 import type { ModelDescriptor, ProviderDescriptor } from '../protocol/execution/models.ts'
 import type { Result } from '../protocol/result.ts'
+import { AnswerBounds } from './answer-bounds.ts'
 import { readJson } from './catalogue-request.ts'
 import type { OllamaConfig } from './config.ts'
 import { readNdjson } from './ndjson.ts'
@@ -17,11 +18,10 @@ import type {
   ReportedUsage,
 } from './provider.ts'
 import { readError } from './provider-message.ts'
-import { takeToolArguments } from './tool-arguments.ts'
-import { type Deadlines, MalformedAnswer, redactionFor, UpstreamCall } from './upstream-call.ts'
-
-/** A cold model is loaded before the first byte; the daemon itself gives up on that after five minutes. */
-export const OLLAMA_FIRST_BYTE_MS = 5 * 60_000
+import { redactionFor } from './redaction.ts'
+import { knownUsage, TokenCount } from './token-counts.ts'
+import { type ToolArguments, takeToolArguments } from './tool-arguments.ts'
+import { type Deadlines, MalformedAnswer, UpstreamCall } from './upstream-call.ts'
 
 /**
  * An Ollama daemon, spoken to natively: its OpenAI-compatible door does not take `num_ctx`, and a prompt beyond the
@@ -64,7 +64,7 @@ export class OllamaProvider implements ModelProvider {
       fetch: context.egress({ baseUrl, local: local && model.local, model: model.model }),
       signal: context.signal,
       totalMs: this.#deadlines.totalMs,
-      ...(streamed ? { firstByteMs: this.#deadlines.firstByteMs } : {}),
+      ...(streamed ? { stream: { ...this.#deadlines, framing: 'lines' } } : {}),
       redaction: redactionFor(request, credential),
     })
     try {
@@ -87,7 +87,6 @@ export class OllamaProvider implements ModelProvider {
   }
 }
 
-const Tokens = z.int().nonnegative().optional().catch(undefined)
 /** One line of a streamed answer, or a whole buffered one. */
 const Piece = z.object({
   message: z
@@ -106,9 +105,9 @@ const Piece = z.object({
     .nullish(),
   done: z.boolean().nullish(),
   done_reason: z.string().nullish(),
-  prompt_eval_count: Tokens,
-  prompt_eval_cached_count: Tokens,
-  eval_count: Tokens,
+  prompt_eval_count: TokenCount,
+  prompt_eval_cached_count: TokenCount,
+  eval_count: TokenCount,
   remote_host: z.string().nullish(),
   error: z.unknown().optional(),
 })
@@ -120,6 +119,7 @@ async function* toModelEvents(
   model: ModelDescriptor,
 ): AsyncGenerator<ModelEvent, void> {
   const calls: ModelEvent[] = []
+  const bounds = new AnswerBounds()
   for await (const value of pieces) {
     const parsed = Piece.safeParse(value)
     if (!parsed.success) throw new MalformedAnswer('its answer cannot be read')
@@ -133,20 +133,23 @@ async function* toModelEvents(
       return
     }
     const { thinking, content, tool_calls } = piece.message ?? {}
+    bounds.said((thinking?.length ?? 0) + (content?.length ?? 0))
     if (thinking) yield { type: 'reasoning_delta', delta: thinking }
     if (content) yield { type: 'text_delta', delta: content }
     for (const { id, function: made } of tool_calls ?? []) {
+      const args = takeToolArguments(made.arguments)
+      bounds.called(undefined, made.name, sizeOf(args))
       calls.push({
         type: 'tool_call',
-        ...(id ? { providerCallId: id } : {}),
+        ...(id && bounds.isFirst(id) ? { providerCallId: id } : {}),
         name: made.name,
-        ...takeToolArguments(made.arguments),
+        ...args,
       })
     }
     if (piece.done) {
       yield* calls
       const usage = readUsage(piece)
-      if (Object.keys(usage).length > 0) yield { type: 'usage', usage }
+      if (usage !== undefined) yield { type: 'usage', usage }
       yield { type: 'finished', reason: finishReason(piece.done_reason, calls.length > 0) }
       return
     }
@@ -154,13 +157,17 @@ async function* toModelEvents(
   throw new MalformedAnswer('the answer ended before it was complete')
 }
 
-function readUsage({ prompt_eval_count, prompt_eval_cached_count, eval_count }: Piece): ReportedUsage {
-  return {
-    ...(prompt_eval_count === undefined ? {} : { inputTokens: prompt_eval_count }),
-    ...(eval_count === undefined ? {} : { outputTokens: eval_count }),
-    ...(prompt_eval_cached_count === undefined ? {} : { cachedTokens: prompt_eval_cached_count }),
-  }
-}
+const sizeOf = ({ malformedArguments, arguments: args }: ToolArguments): number =>
+  malformedArguments?.length ?? JSON.stringify(args).length
+
+const readUsage = (piece: Piece): ReportedUsage | undefined =>
+  knownUsage({
+    inputTokens: piece.prompt_eval_count,
+    outputTokens: piece.eval_count,
+    cachedTokens: piece.prompt_eval_cached_count,
+    cacheWriteTokens: undefined,
+    reasoningTokens: undefined,
+  })
 
 function finishReason(reason: string | null | undefined, hasCalls: boolean): FinishReason {
   if (reason === 'length') return 'length'

@@ -31,10 +31,13 @@ export class OpenAiCompatibleProvider implements ModelProvider {
   readonly descriptor: ProviderDescriptor
   readonly #config: InstanceConfig
   readonly #deadlines: Deadlines
+  readonly #ownMachine: Deadlines
 
-  constructor(config: InstanceConfig, deadlines: Deadlines) {
+  /** @param ownMachine the deadlines of an endpoint that is a machine of the user's own */
+  constructor(config: InstanceConfig, deadlines: Deadlines, ownMachine: Deadlines = deadlines) {
     this.#config = config
     this.#deadlines = deadlines
+    this.#ownMachine = ownMachine
     this.descriptor = { id: config.id, display_name: config.displayName, local: config.local }
   }
 
@@ -50,9 +53,16 @@ export class OpenAiCompatibleProvider implements ModelProvider {
   invoke(request: ModelRequest, context: CallContext): AsyncIterable<ModelEvent> {
     const { baseUrl, local } = this.#config
     const { model, tools } = request
-    const endpoint = { baseUrl, local, deadlines: this.#deadlines, open: this.#open }
+    const deadlines = local ? this.#ownMachine : this.#deadlinesFor(model)
+    const endpoint = { baseUrl, local, deadlines, open: this.#open }
     const events = invokeThroughSdk(endpoint, request, context)
     return recoverPrintedCalls(events, model.capabilities.tools ? tools : [])
+  }
+
+  /** Some endpoints say nothing, not even that they have begun, while a model thinks. */
+  #deadlinesFor({ capabilities }: ModelDescriptor): Deadlines {
+    const { firstByteMs } = this.#ownMachine
+    return capabilities.reasoning ? { ...this.#deadlines, firstByteMs } : this.#deadlines
   }
 
   readonly #open: SdkEndpoint['open'] = async (request, { fetch, credential }) => {

@@ -1,4 +1,5 @@
 import type { ProviderErrorCategory } from '../protocol/execution/models.ts'
+import { MAX_RETRY_AFTER_MS } from './bounds.ts'
 
 /** What a provider says about an error, before it is cleaned. */
 export type ProviderSaid = {
@@ -63,7 +64,8 @@ function readRetryInfo(details: unknown): { retryAfterMs?: number } {
   for (const detail of details) {
     const delay = typeof detail === 'object' && detail !== null && 'retryDelay' in detail && detail.retryDelay
     const seconds = typeof delay === 'string' ? /^(\d{1,6}(?:\.\d+)?)s$/.exec(delay)?.[1] : undefined
-    if (seconds !== undefined) return { retryAfterMs: Math.ceil(Number(seconds) * 1000) }
+    if (seconds !== undefined)
+      return { retryAfterMs: Math.min(Math.ceil(Number(seconds) * 1000), MAX_RETRY_AFTER_MS) }
   }
   return {}
 }

@@ -12,11 +12,11 @@ import type { CloudConfig } from './cloud-config.ts'
 import { CLOUDS, type InstanceConfig, type ProviderConfig } from './config.ts'
 import { GeminiProvider } from './gemini.ts'
 import { MisconfiguredProvider } from './misconfigured.ts'
-import { OLLAMA_FIRST_BYTE_MS, OllamaProvider } from './ollama.ts'
+import { OllamaProvider } from './ollama.ts'
 import { OpenAiProvider } from './openai.ts'
 import { OpenAiCompatibleProvider } from './openai-compatible.ts'
 import type { ModelProvider, ProviderMap } from './provider.ts'
-import { DEFAULT_DEADLINES, type Deadlines } from './upstream-call.ts'
+import { DEFAULT_DEADLINES, type Deadlines, OWN_MACHINE_DEADLINES } from './upstream-call.ts'
 
 type Adapter = new (
   config: CloudConfig,
@@ -40,12 +40,16 @@ export function makeProviders(
   options: { deadlines?: Partial<Deadlines> } = {},
 ): ProviderMap {
   const deadlines = { ...DEFAULT_DEADLINES, ...options.deadlines }
+  const ownMachine = { ...OWN_MACHINE_DEADLINES, ...options.deadlines }
   const providers = new Map<Provider, ModelProvider>()
   for (const cloud of config.clouds) providers.set(cloud.id, makeCloud(cloud, config, deadlines))
-  const ollama = makeOllama(config, deadlines, options.deadlines?.firstByteMs ?? OLLAMA_FIRST_BYTE_MS)
+  const ollama = makeOllama(config, deadlines, ownMachine)
   if (ollama !== undefined) providers.set('ollama', ollama)
   for (const instance of config.instances) {
-    providers.set(instance.id, new OpenAiCompatibleProvider(withFacts(instance, config), deadlines))
+    providers.set(
+      instance.id,
+      new OpenAiCompatibleProvider(withFacts(instance, config), deadlines, ownMachine),
+    )
   }
   for (const { provider, failure } of config.problems) {
     if (provider !== undefined && !providers.has(provider)) {
@@ -67,16 +71,15 @@ function makeCloud(cloud: CloudConfig, config: ProviderConfig, deadlines: Deadli
   return new CataloguedProvider(new parts.Adapter(cloud, catalogue.listModels, deadlines), catalogue)
 }
 
-/** A cold model of a daemon is loaded before its first byte; the cloud's are warm. */
+/** A daemon, which may have to load a model first, and Ollama's cloud, whose models are warm. */
 function makeOllama(
   config: ProviderConfig,
   deadlines: Deadlines,
-  daemonFirstByteMs: number,
+  daemonDeadlines: Deadlines,
 ): ModelProvider | undefined {
   const facts = config.facts.get('ollama') ?? []
   const parts: { daemon?: ModelProvider; cloud?: ModelProvider } = {}
   if (config.ollama !== undefined) {
-    const daemonDeadlines = { ...deadlines, firstByteMs: daemonFirstByteMs }
     parts.daemon = new OllamaProvider({ ...config.ollama, facts }, daemonDeadlines)
   }
   if (config.ollamaCloud !== undefined) {

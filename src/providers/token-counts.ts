@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { MAX_TOKEN_COUNT } from './bounds.ts'
 import type { ReportedUsage } from './provider.ts'
 
 /** A counter as a provider reports it. What is no count is unknown (U43). */
-export const TokenCount = z.int().nonnegative().nullish().catch(undefined)
+export const TokenCount = z.int().nonnegative().max(MAX_TOKEN_COUNT).nullish().catch(undefined)
 
 /** The sum of the counters that were reported; unknown when none was. */
 export function sumKnown(...counts: readonly (number | null | undefined)[]): number | undefined {

@@ -1,6 +1,15 @@
-import type { ModelRequest } from '../core/prompt.ts'
 import type { ProviderErrorCategory } from '../protocol/execution/models.ts'
+import { firstCharacter, readStart } from './body-start.ts'
+import {
+  CALL_TOTAL_MS,
+  FIRST_BYTE_MS,
+  MAX_BUFFERED_BYTES,
+  MAX_STREAMED_BYTES,
+  PATIENT_FIRST_BYTE_MS,
+  SILENCE_MS,
+} from './bounds.ts'
 import { EgressViolation, type Fetch, RedirectRefused } from './egress.ts'
+import { EventMeter, type Framing } from './event-meter.ts'
 import { categorize, retryAfterMs } from './failures.ts'
 import type { ProviderFailure } from './provider.ts'
 import { describeFailure, type ProviderSaid, type Redaction, readErrorBody } from './provider-message.ts'
@@ -8,20 +17,20 @@ import { describeFailure, type ProviderSaid, type Redaction, readErrorBody } fro
 export type Deadlines = {
   /** Until the first byte of a streamed answer. */
   firstByteMs: number
+  /** Between two bytes of a streamed answer; absent where silence means nothing. */
+  silenceMs?: number
   /** For the whole call, from the request to the last byte. */
   totalMs: number
 }
 
-/** 14 min is the ruling for a model call (D21). Two minutes is more than any hosted model thinks before it speaks. */
-export const DEFAULT_DEADLINES: Deadlines = { firstByteMs: 120_000, totalMs: 14 * 60_000 }
+export const DEFAULT_DEADLINES: Deadlines = {
+  firstByteMs: FIRST_BYTE_MS,
+  silenceMs: SILENCE_MS,
+  totalMs: CALL_TOTAL_MS,
+}
 
-/** The longest that a client may wait for a catalogue (EC 2.17). */
-export const CATALOGUE_TOTAL_MS = 60_000
-
-/** Far above any answer of a model, far below the memory of an object. */
-const MAX_RESPONSE_BYTES = 32 * 1024 * 1024
-/** An error body beyond this is a page, and its end is of no interest. */
-const MAX_ERROR_BODY_BYTES = 64 * 1024
+/** For a machine of the user's own. */
+export const OWN_MACHINE_DEADLINES: Deadlines = { firstByteMs: PATIENT_FIRST_BYTE_MS, totalMs: CALL_TOTAL_MS }
 
 /** The provider's answer breaks its own dialect. The message never quotes it. */
 export class MalformedAnswer extends Error {
@@ -46,7 +55,7 @@ export type UpstreamCallOptions = {
   signal: AbortSignal
   totalMs: number
   /** Only for answers that stream: a buffered one has its first byte at the end. */
-  firstByteMs?: number
+  stream?: Omit<Deadlines, 'totalMs'> & { framing: Framing }
   redaction: Redaction
 }
 
@@ -59,20 +68,21 @@ export class UpstreamCall {
   readonly #options: UpstreamCallOptions
   readonly #controller = new AbortController()
   readonly #onAbort = () => this.#cut(abortFailure(this.#options.signal.reason))
-  #stopFirstByte = () => {}
+  #stopSilence = () => {}
   #stopTotal = () => {}
   #failure: ProviderFailure | undefined
   #violation: EgressViolation | undefined
 
   constructor(options: UpstreamCallOptions) {
     this.#options = options
-    const { signal, totalMs, firstByteMs } = options
+    const { signal, totalMs, stream } = options
     if (signal.aborted) this.#onAbort()
     else {
       signal.addEventListener('abort', this.#onAbort, { once: true })
       this.#stopTotal = startTimer(totalMs, () => this.#expire('did not finish', totalMs))
-      if (firstByteMs !== undefined) {
-        this.#stopFirstByte = startTimer(firstByteMs, () => this.#expire('sent nothing', firstByteMs))
+      if (stream !== undefined) {
+        const { firstByteMs } = stream
+        this.#stopSilence = startTimer(firstByteMs, () => this.#expire('sent nothing', firstByteMs))
       }
     }
   }
@@ -97,7 +107,7 @@ export class UpstreamCall {
       throw new Error(`HTTP ${response.status}`)
     }
     const type = response.headers.get('content-type')
-    return new Response(response.body === null ? null : this.#watch(response.body), {
+    return new Response(response.body === null ? null : this.#watch(response.body, true), {
       headers: type === null ? {} : { 'content-type': type },
     })
   }
@@ -137,8 +147,36 @@ export class UpstreamCall {
   }
 
   #clearTimers(): void {
-    this.#stopFirstByte()
+    this.#stopSilence()
     this.#stopTotal()
+  }
+
+  async #readRefusal(body: ReadableStream<Uint8Array>): Promise<string> {
+    const reader = this.#watch(body, false).getReader()
+    const text = await readStart(new Uint8Array(), () => reader.read()).catch(() => '')
+    // What was not read of it is of no interest, and neither is how that ends.
+    reader.cancel().catch(() => {})
+    return text
+  }
+
+  /** From the first byte on: expires when nothing more comes for as long as a stream may be silent. */
+  #listen(): (() => void) | undefined {
+    const silenceMs = this.#options.stream?.silenceMs
+    this.#stopSilence()
+    if (silenceMs === undefined) return undefined
+    // One timer for many pieces: it looks back at the last one instead of being set anew with each.
+    let lastMs = Date.now()
+    const watch = (ms: number) => {
+      this.#stopSilence = startTimer(ms, () => {
+        const leftMs = lastMs + silenceMs - Date.now()
+        if (leftMs > 0) watch(leftMs)
+        else this.#expire('fell silent, and said nothing more', silenceMs)
+      })
+    }
+    watch(silenceMs)
+    return () => {
+      lastMs = Date.now()
+    }
   }
 
   #expire(what: string, ms: number): void {
@@ -166,7 +204,7 @@ export class UpstreamCall {
   }
 
   async #refuse(response: Response): Promise<void> {
-    const body = response.body === null ? '' : await readStart(this.#watch(response.body)).catch(() => '')
+    const body = response.body === null ? '' : await this.#readRefusal(response.body)
     const said = readErrorBody(body)
     const { status } = response
     const wait = retryAfterMs(response.headers, Date.now()) ?? said.retryAfterMs
@@ -177,11 +215,19 @@ export class UpstreamCall {
     }
   }
 
-  /** Passes the body on; notes its first byte, its size, its breaking, and ends it when the call is cut. */
-  #watch(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  /**
+   * Passes the body on; notes its first byte, its size, its breaking, and ends it when the call is cut.
+   * @param isAnswer whether it shall be an answer, and not the body of a refusal
+   */
+  #watch(body: ReadableStream<Uint8Array>, isAnswer: boolean): ReadableStream<Uint8Array> {
     const reader = body.getReader()
     const { signal } = this.#controller
+    const { stream } = this.#options
+    const meter = stream === undefined ? undefined : new EventMeter(stream.framing)
+    const maxBytes = stream === undefined ? MAX_BUFFERED_BYTES : MAX_STREAMED_BYTES
     let receivedBytes = 0
+    let heard: (() => void) | undefined
+    let isBegun = !isAnswer || stream === undefined
     return new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
@@ -197,12 +243,24 @@ export class UpstreamCall {
           try {
             const { done, value } = await reader.read()
             if (signal.aborted) return
-            this.#stopFirstByte()
-            if (done) return controller.close()
+            if (done) {
+              this.#stopSilence()
+              return controller.close()
+            }
+            if (receivedBytes === 0) heard = this.#listen()
+            heard?.()
             receivedBytes += value.byteLength
-            if (receivedBytes > MAX_RESPONSE_BYTES) {
-              this.#cut(this.describe('unknown', { text: 'the answer is too large' }))
-            } else controller.enqueue(value)
+            if (!isBegun) {
+              const first = firstCharacter(value)
+              isBegun = first !== undefined
+              if (first === '<') return this.#cutShort('a web page came instead of its answer')
+              if (stream?.framing === 'events' && (first === '{' || first === '[')) {
+                return this.#cut(await this.#readUnstreamed(value, reader))
+              }
+            }
+            if (receivedBytes > maxBytes) this.#cutShort('the answer is too large')
+            else if (meter?.feed(value) === false) this.#cutShort('a piece of its answer has no end')
+            else controller.enqueue(value)
           } catch (error) {
             this.#fail('provider_unavailable', { text: 'the connection broke' })
             controller.error(error)
@@ -213,23 +271,26 @@ export class UpstreamCall {
       { highWaterMark: 0 },
     )
   }
+
+  /** JSON where events were asked for: an error of a gateway that answers 200, or of an endpoint that cannot stream. */
+  async #readUnstreamed(
+    first: Uint8Array,
+    reader: ReadableStreamDefaultReader<Uint8Array>,
+  ): Promise<ProviderFailure> {
+    const said = readErrorBody(await readStart(first, () => reader.read()))
+    return said.text === undefined
+      ? this.describe('unknown', { text: 'it answered in one piece where a stream was asked for' })
+      : this.reported(said)
+  }
+
+  #cutShort(why: string): void {
+    this.#cut(this.describe('unknown', { text: why }))
+  }
 }
 
 function startTimer(ms: number, onTime: () => void): () => void {
   const id = setTimeout(onTime, ms)
   return () => clearTimeout(id)
-}
-
-async function readStart(body: ReadableStream<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  let bytes = 0
-  for await (const chunk of body) {
-    text += decoder.decode(chunk, { stream: true })
-    bytes += chunk.byteLength
-    if (bytes >= MAX_ERROR_BODY_BYTES) break
-  }
-  return text
 }
 
 /** A caller that gave its signal a time limit ran out of time; any other abort is a cancellation. */
@@ -239,15 +300,4 @@ function abortFailure(reason: unknown): ProviderFailure {
   return name === 'TimeoutError'
     ? { category: 'timeout', message: 'the provider took too long' }
     : { category: 'unknown', message: 'the call was cancelled', aborted: true }
-}
-
-/** Everything of a request that must not come back in an error message. */
-export function redactionFor(request: ModelRequest, credential: string | undefined): Redaction {
-  const texts = request.messages.flatMap((message) => {
-    if (message.role === 'tool') return message.results.map(({ content }) => content)
-    if (message.role !== 'assistant') return [message.text]
-    return [message.text, ...message.toolCalls.map((call) => JSON.stringify(call.arguments))]
-  })
-  const names = [request.model.model, ...request.tools.map(({ name }) => name)]
-  return { ...(credential === undefined ? {} : { credential }), texts, names }
 }

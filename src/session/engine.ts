@@ -1,15 +1,30 @@
 import { nextAlarm } from '../core/deadlines.ts'
 import { type MemoryFact, withChanges } from '../core/memory.ts'
+import {
+  bundleOf,
+  type ClearInput,
+  factRef,
+  inputRef,
+  messageRefs,
+  openMessage,
+  parseFact,
+} from '../core/run/contents.ts'
 import type { RunInputEvent } from '../core/run/inputs.ts'
+import { type Standing, standingOf } from '../core/run/standing.ts'
 import { LEASE_HEARTBEAT_MS, type RunState } from '../core/run/state.ts'
-import { type Effect, type Step, step } from '../core/run/step.ts'
+import { type Effect, type Step, type StepContext, step } from '../core/run/step.ts'
 import type { RunInput, TurnView } from '../core/turn-view.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
+import type { ContentRef } from '../protocol/execution/ids.ts'
+import type { SealedMap } from '../protocol/execution/sealed.ts'
+import type { TurnResponse } from '../protocol/execution/turn.ts'
 import type { Access } from '../providers/access.ts'
 import type { ProviderMap } from '../providers/provider.ts'
+import { D1_DEADLINE_MS } from '../storage/d1/deadline.ts'
 import { newId } from '../storage/ids.ts'
 import {
   type Checkpoint,
+  type Counters,
   isDrained,
   loadCheckpoint,
   nextMemoryAtMs,
@@ -18,8 +33,10 @@ import {
 } from '../storage/session/checkpoint.ts'
 import { commitStep } from '../storage/session/commit.ts'
 import { type KeyRecord, saveKey } from '../storage/session/idempotency.ts'
-import { loadFacts, loadOwed } from '../storage/session/memories.ts'
-import { loadRunInput } from '../storage/session/run-input.ts'
+import { loadFacts, loadOwed, loadSealedFacts } from '../storage/session/memories.ts'
+import { HeldRing, type RingStore, storedRing } from '../storage/session/ring-segments.ts'
+import { loadClearInput, loadRunInput, openRunInput } from '../storage/session/run-input.ts'
+import { isSealed, loadSealed } from '../storage/session/sealed-contents.ts'
 import { type SessionRow, saveSession } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import { ModelCatalogue } from './catalogue.ts'
@@ -28,12 +45,14 @@ import { OutboxPump } from './outbox-pump.ts'
 import { RING_FLUSH_MS, Ring } from './ring.ts'
 import { serveTurn } from './serve-turn.ts'
 import { type History, TranscriptWindow } from './transcript-window.ts'
-import { D1_DEADLINE_MS } from './waiting.ts'
+import { Vault } from './vault.ts'
 
 export type EngineDeps = {
   sql: Sql
   db: D1Database
   providers: ProviderMap
+  /** Of a sealed session: what it is, and which key its envelopes are made with. */
+  sealed: { sessionId: string; keyId: string } | null
   setAlarm(atMs: number | null): void
   /** Resolves when everything written so far is durable. */
   sync(): Promise<void>
@@ -65,8 +84,12 @@ export class RunEngine {
   readonly catalogue: ModelCatalogue
   readonly pump: OutboxPump
   #checkpoint: Checkpoint
+  readonly #ringStore: RingStore
   #ring: Ring
   readonly #transcript: TranscriptWindow
+  readonly #vault = new Vault()
+  /** The answer to the last request that needed no turn, where it may not be stored (D20). */
+  #heldReply: { key: string; outcome: TurnResponse } | null = null
   #runInput: RunInput | null = null
   #live: LiveTurn | null = null
   #flushTimer: ReturnType<typeof setTimeout> | null = null
@@ -77,8 +100,9 @@ export class RunEngine {
     this.#deps = deps
     this.catalogue = new ModelCatalogue(deps.providers)
     this.#checkpoint = loadCheckpoint(deps.sql)
-    this.#ring = new Ring(deps.sql, this.#checkpoint.counters.ringReserved)
-    this.#transcript = new TranscriptWindow(deps.sql)
+    this.#ringStore = deps.sealed === null ? storedRing(deps.sql) : new HeldRing()
+    this.#ring = new Ring(this.#ringStore, this.#checkpoint.counters.ringReserved)
+    this.#transcript = new TranscriptWindow(deps.sql, { sealed: deps.sealed !== null })
     this.pump = new OutboxPump({
       sql: deps.sql,
       db: deps.db,
@@ -93,11 +117,47 @@ export class RunEngine {
     return this.#checkpoint.state
   }
 
-  /** What the current run was started with; null before the first. */
-  get runInput(): RunInput | null {
+  get counters(): Readonly<Counters> {
+    return this.#checkpoint.counters
+  }
+
+  get isSealed(): boolean {
+    return this.#deps.sealed !== null
+  }
+
+  /** What stays clear of what the current run was started with; null before the first. */
+  get startedWith(): ClearInput | null {
     if (this.#checkpoint.state === null) return null
-    this.#runInput ??= loadRunInput(this.#deps.sql)
+    return this.#deps.sealed === null ? this.#input() : loadClearInput(this.#deps.sql)
+  }
+
+  #input(): RunInput {
+    const { sql, sealed } = this.#deps
+    // What is open is not kept longer than its text: the vault alone says what is in memory.
+    if (sealed !== null) return openRunInput(sql, this.#vault.texts.get(inputRef(sealed.sessionId)) ?? null)
+    this.#runInput ??= loadRunInput(sql)
     return this.#runInput
+  }
+
+  /** Where the run of a sealed session stands (D20); null before its first. */
+  get standing(): Standing | null {
+    const { state } = this.#checkpoint
+    return state === null || this.#deps.sealed === null
+      ? null
+      : standingOf(state, {
+          held: this.#vault.texts,
+          sealedOf: (refs) => loadSealed(this.#deps.sql, refs),
+        })
+  }
+
+  /** The texts of a sealed session that are in memory. */
+  get held(): ReadonlyMap<ContentRef, string> {
+    return this.#vault.texts
+  }
+
+  /** The outcome that was told under this key, while it is in memory. */
+  heldReply(key: string): TurnResponse | null {
+    return this.#heldReply?.key === key ? this.#heldReply.outcome : null
   }
 
   /** Stores a change of the session's own row, and owes D1 the new one. */
@@ -140,16 +200,20 @@ export class RunEngine {
   /** Runs the machine, stores what it says, then does it. */
   dispatch(input: RunInputEvent, request: RequestContext = NO_REQUEST): Dispatched {
     const nowMs = Date.now()
-    const result = step(this.#checkpoint.state, input, { nowMs, newId })
+    const result = step(this.#checkpoint.state, input, this.#context(nowMs, request))
     if ('refused' in result) return { ok: false, failure: result.refused }
     if ('dropped' in result) return { ok: false, dropped: true }
     this.#commit(result, nowMs, request)
+    this.#remember(result, request)
     const { active } = result.state
     if (active && request.access && this.#live?.turnId !== active.turnId) {
       // The turn that this one supersedes still has to be cut: it is found by the effect below.
       const superseded = this.#live
       this.#live = makeLiveTurn(active.turnId, active.lease, request.access, this.#withOwed(request.facts))
-      if (superseded) this.#cancel(superseded, result.effects)
+      if (superseded) {
+        this.#cancel(superseded, result.effects)
+        superseded.channel.retire()
+      }
     } else if (this.#live) {
       if (result.writes.some(({ w }) => w === 'memory')) this.#live.facts = this.#withOwed(this.#live.facts)
       this.#cancel(this.#live, result.effects)
@@ -158,24 +222,55 @@ export class RunEngine {
     return { ok: true, reply: result.reply }
   }
 
+  #context(nowMs: number, { runInput }: RequestContext): StepContext {
+    const { sealed, sql } = this.#deps
+    if (sealed === null) return { nowMs, newId }
+    const held = this.#vault.texts
+    return {
+      nowMs,
+      newId,
+      sealing: {
+        ...sealed,
+        held,
+        isSealed: (ref) => isSealed(sql, ref),
+        factOf: (key) => this.#sealedFacts().find((fact) => fact.key === key)?.id ?? null,
+        bundle: runInput === null ? null : bundleOf(runInput),
+      },
+    }
+  }
+
+  /** What a step of a sealed session leaves in memory, and in memory only. */
+  #remember({ writes, contents, state, reply }: Step, { key }: RequestContext): void {
+    if (this.#deps.sealed === null) return
+    for (const write of writes) if (write.w === 'dropped') this.#vault.drop(write.refs)
+    if (contents) this.#vault.add(contents)
+    this.#vault.settle(state)
+    if (key && reply?.by === 'outcome') this.#heldReply = { key: key.key, outcome: reply.outcome }
+  }
+
   /** Stores one step whole. If storing fails, memory goes back to what is stored. */
   #commit(result: Step, nowMs: number, { runInput, key }: RequestContext): void {
-    const { sql } = this.#deps
+    const { sql, sealed } = this.#deps
     try {
       this.#checkpoint = sql.transaction(() => {
         const ringReserved = this.#ring.store(result.events, nowMs)
         const counters = { ...this.#checkpoint.counters, ringReserved }
-        const after = commitStep(sql, { ...this.#checkpoint, counters }, result, { nowMs, runInput })
-        if (key) saveKey(sql, key.key, keyRecord(key.digest, result), nowMs)
+        const after = commitStep(sql, { ...this.#checkpoint, counters }, result, {
+          nowMs,
+          runInput,
+          sealedId: sealed?.sessionId ?? null,
+        })
+        if (key) saveKey(sql, key.key, keyRecord(key.digest, result, sealed !== null), nowMs)
         return after
       })
     } catch (error) {
       this.#checkpoint = loadCheckpoint(sql)
-      this.#ring = new Ring(sql, this.#checkpoint.counters.ringReserved)
+      this.#ring = new Ring(this.#ringStore, this.#checkpoint.counters.ringReserved)
       throw error
     }
     this.#transcript.changed(this.#checkpoint.outbox.messagesFrom)
-    if (runInput) this.#runInput = runInput
+    if (sealed !== null) this.#runInput = null
+    else if (runInput) this.#runInput = runInput
     else if (result.writes.some(({ w }) => w === 'injected_input')) this.#runInput = null
     this.#stopFlushTimer()
     this.#armAlarm()
@@ -213,6 +308,7 @@ export class RunEngine {
         providers: this.#deps.providers,
         state: () => this.#requireState(),
         view: () => this.view(live),
+        closed: () => this.closed(),
         memories: () => this.#memories(live),
         catalogue: () => this.catalogue.view(live.access, Date.now()),
         list: (provider, models, signal, localOnly) =>
@@ -225,7 +321,9 @@ export class RunEngine {
           ),
       })
     } catch (error) {
-      console.error(`turn ${live.turnId} failed inside the router:`, error)
+      // An error may quote what it stumbled over; of a sealed session nothing of that is logged.
+      const told = this.#deps.sealed === null ? error : error instanceof Error ? error.name : 'error'
+      console.error(`turn ${live.turnId} failed inside the router:`, told)
       this.dispatch({
         type: 'turn_failed',
         lease: live.lease,
@@ -246,11 +344,50 @@ export class RunEngine {
 
   /** Everything that is remembered for a request: what D1 told of the user, and what this object knows (EC 16). */
   memories(facts: readonly MemoryFact[]): MemoryFact[] {
-    return [...this.#withOwed(facts), ...loadFacts(this.#deps.sql)]
+    return [...this.#withOwed(facts), ...this.#sessionFacts()]
   }
 
   #memories(live: LiveTurn): MemoryFact[] {
-    return [...live.facts, ...loadFacts(this.#deps.sql)]
+    return [...live.facts, ...this.#sessionFacts()]
+  }
+
+  #sessionFacts(): MemoryFact[] {
+    return this.#deps.sealed === null ? loadFacts(this.#deps.sql) : this.#sealedFacts()
+  }
+
+  /** The facts of a sealed session that are open. */
+  #sealedFacts(): (MemoryFact & { key: string })[] {
+    const facts = loadSealedFacts(this.#deps.sql)
+    const replaced = new Set(facts.map(({ replaces }) => replaces))
+    return facts.flatMap(({ id, localOnly, updatedAtMs }) => {
+      const text = replaced.has(id) ? undefined : this.#vault.texts.get(factRef(id))
+      return text === undefined
+        ? []
+        : [
+            {
+              scope: 'session' as const,
+              id,
+              ...parseFact(text),
+              ...(localOnly ? { localOnly: true as const } : {}),
+              updatedAtMs,
+            },
+          ]
+    })
+  }
+
+  /** What of a sealed session has to be opened before the turn can be decided; null when everything is in memory. */
+  closed(): SealedMap | null {
+    const { sealed, sql } = this.#deps
+    if (sealed === null) return null
+    const needed = [
+      inputRef(sealed.sessionId),
+      ...this.#transcriptOf(this.#requireState().runId).transcript.flatMap(messageRefs),
+      ...loadSealedFacts(sql).map(({ id }) => factRef(id)),
+    ]
+    const sealedOnes = loadSealed(sql, needed)
+    // All of it or nothing: of what is open already the object may be evicted before the rest comes.
+    const isOpen = Object.keys(sealedOnes).every((ref) => this.#vault.texts.has(ref))
+    return isOpen ? null : sealedOnes
   }
 
   /** The user's facts with those changes of this session that D1 had not got when it told them. */
@@ -265,9 +402,8 @@ export class RunEngine {
   /** Everything that the turn is decided from. */
   view(live: LiveTurn): TurnView {
     const state = this.#requireState()
-    this.#runInput ??= loadRunInput(this.#deps.sql)
     return {
-      runInput: this.#runInput,
+      runInput: this.#input(),
       runId: state.runId,
       firstTurn: state.turn === 1,
       planning: state.planning,
@@ -281,6 +417,17 @@ export class RunEngine {
 
   /** What of the transcript takes part in a turn of this run; null: of one that begins. */
   history(runId: string | null): History {
+    const history = this.#transcriptOf(runId)
+    if (this.#deps.sealed === null) return history
+    const { texts } = this.#vault
+    return {
+      ...history,
+      transcript: history.transcript.map((said) => openMessage(said, (ref) => texts.get(ref))),
+    }
+  }
+
+  /** As it is stored. */
+  #transcriptOf(runId: string | null): History {
     return this.#transcript.read(this.#checkpoint.counters.message, runId)
   }
 
@@ -306,6 +453,7 @@ export class RunEngine {
   /** Cuts the turn that is being served without a trace: the session is going away, and the alarm is its deletion’s. */
   abandon(): void {
     this.#abandoned = true
+    this.pump.abandon()
     this.#stopFlushTimer()
     this.#live?.abort.abort()
     this.#live?.channel.end({ k: 'superseded', traceId: this.#checkpoint.state?.traceId ?? '' })
@@ -372,8 +520,12 @@ export class RunEngine {
   }
 }
 
-function keyRecord(digest: string, { reply }: Step): KeyRecord {
-  if (reply?.by === 'outcome') return { digest, result: { outcome: reply.outcome } }
+function keyRecord(digest: string, { reply }: Step, isSealed: boolean): KeyRecord {
+  if (reply?.by === 'outcome') {
+    // An outcome with texts to seal is kept in memory only (D20).
+    const isKept = !isSealed || reply.outcome.status === 'idle'
+    return { digest, result: isKept ? { outcome: reply.outcome } : 'not_kept' }
+  }
   if (reply?.by === 'turn') return { digest, result: { turnId: reply.turnId } }
   throw new Error('invariant broken: a keyed request without a reply')
 }

@@ -1,11 +1,17 @@
+import { factRef, traceRef } from '../core/run/contents.ts'
 import type { CallRecord } from '../core/run/writes.ts'
 import type { Seen, TranscriptCall } from '../core/transcript.ts'
 import { sessionUsage } from '../core/usage.ts'
 import type { ExportedToolCall, ExportRecord } from '../protocol/execution/export.ts'
+import type { ContentRef } from '../protocol/execution/ids.ts'
+import type { EncryptedPayload } from '../protocol/execution/sealed.ts'
+import type { MessageContent } from '../protocol/execution/session.ts'
 import { toWireTime } from '../protocol/time.ts'
 import { eachApproval, eachFact, eachPlan } from '../storage/session/export-rows.ts'
-import { loadMessages } from '../storage/session/messages.ts'
+import { loadMessages, type StoredMessage } from '../storage/session/messages.ts'
 import { eachPolicy } from '../storage/session/policies.ts'
+import { loadSealed } from '../storage/session/sealed-contents.ts'
+import { sealedParts } from '../storage/session/sealed-copy.ts'
 import { type SessionRow, toSummary } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import { loadTurns } from '../storage/session/turns.ts'
@@ -16,12 +22,18 @@ const CHUNK_UNITS = 64 * 1024
 
 /**
  * Everything that is kept of a session, in the order of an export: the session, its facts, messages with their calls,
- * plans, approvals, policies, traces, usage. Rows are read one by one as they are asked for; nothing is changed.
+ * plans, approvals, policies, traces, usage. Rows are read one by one as they are asked for; nothing is changed. A sealed
+ * session is told in its envelopes; what waits for one is left out.
  */
 export function* sessionRecords(sql: Sql, session: SessionRow): Generator<ExportRecord> {
   const inSession = { session_id: session.sessionId }
+  const sealed = session.keyId !== null
+  const envelopeOf = (ref: ContentRef): EncryptedPayload | undefined =>
+    sealed ? loadSealed(sql, [ref])[ref] : undefined
   yield { type: 'session', ...toSummary(session) }
   for (const fact of eachFact(sql)) {
+    const encrypted = envelopeOf(factRef(fact.id))
+    if (sealed && encrypted === undefined) continue
     yield {
       type: 'memory',
       id: fact.id,
@@ -29,6 +41,7 @@ export function* sessionRecords(sql: Sql, session: SessionRow): Generator<Export
       ...inSession,
       ...(fact.key === null ? {} : { key: fact.key }),
       content: fact.content,
+      ...(encrypted === undefined ? {} : { encrypted }),
       ...(fact.localOnly ? { local_only: true } : {}),
       created_at: toWireTime(fact.createdAtMs),
       updated_at: toWireTime(fact.updatedAtMs),
@@ -38,23 +51,28 @@ export function* sessionRecords(sql: Sql, session: SessionRow): Generator<Export
     const [message] = loadMessages(sql, from, 1)
     if (message === undefined) break
     from = message.seq + 1
+    const told = sealed ? sealedTexts(sql, message) : clearTexts(message)
+    if (told === null) continue
     yield {
       type: 'message',
       ...inSession,
       id: message.id,
       run_id: message.runId,
       role: message.role,
-      content: { plaintext: message.text },
+      content: told.content,
       ...(message.provider === undefined ? {} : { provider: message.provider }),
       ...(message.model === undefined ? {} : { model: message.model }),
       ...(message.interrupted ? { interrupted: true } : {}),
       ...(message.localOnly ? { local_only: true } : {}),
       ...(message.seen === undefined ? {} : { seen: exportedSeen(message.seen) }),
-      ...(message.calls.length === 0 ? {} : { tool_calls: message.calls.map(exportedCall) }),
+      ...(told.calls.length === 0 ? {} : { tool_calls: told.calls }),
+      ...(told.encryptedCalls === undefined ? {} : { encrypted_calls: told.encryptedCalls }),
       created_at: toWireTime(message.createdAtMs),
     }
   }
   for (const plan of eachPlan(sql)) {
+    const encrypted = envelopeOf(`plan:${plan.id}`)
+    if (sealed && encrypted === undefined) continue
     yield {
       type: 'plan',
       ...inSession,
@@ -62,6 +80,7 @@ export function* sessionRecords(sql: Sql, session: SessionRow): Generator<Export
       version: plan.version,
       status: plan.status,
       content: plan.content,
+      ...(encrypted === undefined ? {} : { encrypted }),
       created_at: toWireTime(plan.createdAtMs),
       updated_at: toWireTime(plan.updatedAtMs),
     }
@@ -87,11 +106,48 @@ export function* sessionRecords(sql: Sql, session: SessionRow): Generator<Export
     if (turn === undefined) break
     from = turn.seq + 1
     calls.push(...turn.calls)
+    const envelopes = sealed
+      ? loadSealed(
+          sql,
+          turn.trace.map(({ id }) => traceRef(id)),
+        )
+      : {}
+    const open = (id: string) => {
+      const encrypted = envelopes[traceRef(id)]
+      return encrypted === undefined ? null : { encrypted }
+    }
     for (const entry of turn.trace) {
-      for (const event of traceEvents(entry, turn)) yield { type: 'trace', ...inSession, event }
+      for (const event of traceEvents(entry, turn, open)) yield { type: 'trace', ...inSession, event }
     }
   }
   yield { type: 'usage', ...inSession, usage: sessionUsage(calls) }
+}
+
+/** What a message says, in clear or as its envelopes. */
+type Texts = { content: MessageContent; calls: ExportedToolCall[]; encryptedCalls?: EncryptedPayload }
+
+const clearTexts = ({ text, calls }: StoredMessage): Texts => ({
+  content: { plaintext: text },
+  calls: calls.map(exportedCall),
+})
+
+/** Null while the message has no envelope. */
+function sealedTexts(sql: Sql, message: StoredMessage): Texts | null {
+  const { text, calls } = sealedParts(sql, message)
+  if (text === undefined) return null
+  return {
+    content: { encrypted: text },
+    calls: message.calls.map((call, index) => {
+      const { result, ...exported } = exportedCall(call)
+      const encrypted = calls.calls[index]?.encrypted
+      // An empty result stands where it was: in its own envelope, or in that of the calls.
+      return {
+        ...exported,
+        ...(encrypted === undefined ? (result ? { result } : {}) : { encrypted }),
+      }
+    }),
+    ...(calls.encrypted === undefined ? {} : { encryptedCalls: calls.encrypted }),
+  }
 }
 
 const exportedCall = ({ id, name, arguments: args, result, isError }: TranscriptCall): ExportedToolCall => ({

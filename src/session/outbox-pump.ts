@@ -1,5 +1,6 @@
 import { type CopyBatch, writeCopy } from '../storage/d1/copy.ts'
 import { openDatabase } from '../storage/d1/database.ts'
+import { D1_DEADLINE_MS, withDeadline } from '../storage/d1/deadline.ts'
 import { sessionExists } from '../storage/d1/sessions.ts'
 import { MAX_BATCH_BYTES, MAX_BATCH_STATEMENTS } from '../storage/limits.ts'
 import { drain, retryDelayMs } from '../storage/outbox.ts'
@@ -8,7 +9,7 @@ import { messagesToCopy, turnsToCopy } from '../storage/session/copy-rows.ts'
 import { loadOwed, type OwedChange, settleOwed } from '../storage/session/memories.ts'
 import { loadSession } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
-import { ANSWER_WAIT_MS, atMost, D1_DEADLINE_MS, withDeadline } from './waiting.ts'
+import { ANSWER_WAIT_MS, atMost } from './waiting.ts'
 
 type Batch = CopyBatch & {
   rev: number
@@ -29,6 +30,7 @@ export type PumpDeps = {
 export class OutboxPump {
   readonly #deps: PumpDeps
   #running: Promise<void> | null = null
+  #abandoned = false
 
   constructor(deps: PumpDeps) {
     this.#deps = deps
@@ -37,24 +39,40 @@ export class OutboxPump {
   /** Starts a flush unless one is under way, and waits for it a moment. Never throws. */
   async flush(): Promise<void> {
     if (isDrained(this.#deps.checkpoint().outbox)) return
-    this.#running ??= this.#drain().finally(() => {
-      this.#running = null
-    })
+    // Even what failed may fail to be noted. Whoever waits here has an answer to give, and the alarm is set.
+    this.#running ??= this.#drain()
+      .catch((error) => console.error('the copy to D1 failed, and so did noting it:', error))
+      .finally(() => {
+        this.#running = null
+      })
     await atMost(this.#running, ANSWER_WAIT_MS)
+  }
+
+  /** The session is being deleted: nothing is sent any more, and what is on its way has nowhere to be noted. */
+  abandon(): void {
+    this.#abandoned = true
   }
 
   async #drain(): Promise<void> {
     const { sql, db, checkpoint, saveOutbox } = this.#deps
     const database = openDatabase(db)
     await drain<Batch>({
-      next: () => nextBatch(sql, checkpoint()),
+      next: () => (this.#abandoned ? null : nextBatch(sql, checkpoint())),
       write: (batch) => withDeadline(writeCopy(database, batch), D1_DEADLINE_MS),
-      written: (batch) => saveOutbox(afterWrite(checkpoint(), batch, settleOwed(sql, batch.memory))),
-      stillWanted: () =>
+      written: (batch) => {
+        if (this.#abandoned) return
+        saveOutbox(afterWrite(checkpoint(), batch, settleOwed(sql, batch.memory)))
+      },
+      stillWanted: async () =>
+        this.#abandoned ||
         withDeadline(sessionExists(database, loadSession(sql)?.sessionId ?? ''), D1_DEADLINE_MS),
-      // What is remembered of the user outlives the session.
-      discard: () => saveOutbox({ ...EMPTY_OUTBOX, memory: settleOwed(sql, ofSession(loadOwed(sql))) }),
+      discard: () => {
+        if (this.#abandoned) return
+        // What is remembered of the user outlives the session.
+        saveOutbox({ ...EMPTY_OUTBOX, memory: settleOwed(sql, ofSession(loadOwed(sql))) })
+      },
       failed: (error) => {
+        if (this.#abandoned) return
         const { outbox } = checkpoint()
         const failures = outbox.failures + 1
         saveOutbox({ ...outbox, failures, retryAtMs: Date.now() + retryDelayMs(failures) })
@@ -72,8 +90,11 @@ function nextBatch(sql: Sql, { outbox, counters }: Checkpoint): Batch | null {
   if (!session || session.deletedAtMs !== null) return null
   const room = MAX_BATCH_STATEMENTS - 1
   const bytes = MAX_BATCH_BYTES
+  const sealed = session.keyId !== null
   const messages =
-    outbox.messagesFrom === null ? NO_ROWS : messagesToCopy(sql, outbox.messagesFrom, { rows: room, bytes })
+    outbox.messagesFrom === null
+      ? NO_ROWS
+      : messagesToCopy(sql, outbox.messagesFrom, { rows: room, bytes }, sealed)
   const turnRoom = room - messages.rows.length
   // While messages are left over, turns wait: what a batch weighs is then bounded by one limit after the other.
   const turns =
@@ -81,7 +102,7 @@ function nextBatch(sql: Sql, { outbox, counters }: Checkpoint): Batch | null {
       ? NO_ROWS
       : turnRoom === 0 || messages.to !== null
         ? { rows: [], to: undefined }
-        : turnsToCopy(sql, outbox.turnsFrom, { rows: turnRoom, bytes })
+        : turnsToCopy(sql, outbox.turnsFrom, { rows: turnRoom, bytes }, sealed)
   const memoryRoom = turnRoom - turns.rows.length
   return {
     session,

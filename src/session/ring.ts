@@ -1,6 +1,5 @@
 import type { RunEvent } from '../core/run/events.ts'
-import { appendToRing, type RingLine, readRing, ringExtent } from '../storage/session/ring-segments.ts'
-import type { Sql } from '../storage/session/sql.ts'
+import type { RingLine, RingStore } from '../storage/session/ring-segments.ts'
 
 /** An event with its place in the session's one sequence. */
 export type SequencedEvent = { seq: number; atMs: number; event: RunEvent }
@@ -21,7 +20,7 @@ type OpenDelta = { type: 'text_delta' | 'reasoning_delta'; text: string; atMs: n
  * stored with the step that caused it, text before it first, so the stored order is the order of what happened.
  */
 export class Ring {
-  readonly #sql: Sql
+  readonly #store: RingStore
   #next: number
   #reserved: number
   #open: OpenDelta | null = null
@@ -29,8 +28,8 @@ export class Ring {
   #waitingUnits = 0
 
   /** `reserved` is the first sequence that was not reserved before: what lies below may have been used and lost. */
-  constructor(sql: Sql, reserved: number) {
-    this.#sql = sql
+  constructor(store: RingStore, reserved: number) {
+    this.#store = store
     this.#next = reserved + 1
     this.#reserved = reserved
   }
@@ -66,7 +65,7 @@ export class Ring {
       seq: sequenced.seq,
       line: JSON.stringify(sequenced),
     }))
-    appendToRing(this.#sql, lines)
+    this.#store.append(lines)
     this.#waiting = []
     this.#waitingUnits = 0
     return this.#reserved
@@ -74,11 +73,12 @@ export class Ring {
 
   /** Events after a sequence, or null when the ring no longer reaches back that far. */
   after(sequence: number): SequencedEvent[] | null {
-    const extent = ringExtent(this.#sql)
+    const extent = this.#store.extent()
     if (sequence > this.lastSequence) return null
     if (extent === null) return sequence === this.lastSequence ? [] : null
     if (sequence < extent.firstSeq - 1) return null
-    return readRing(this.#sql, sequence)
+    return this.#store
+      .read(sequence)
       .map((line): SequencedEvent => JSON.parse(line))
       .filter(({ seq }) => seq > sequence)
   }

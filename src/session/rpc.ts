@@ -43,7 +43,8 @@ export interface SessionRpc {
   create(session: NewSession): Promise<SessionSummary>
   detail(userId: string): Promise<Result<SessionDetail, Failure>>
   update(userId: string, patch: UpdateSessionRequest): Promise<Result<SessionSummary, Failure>>
-  remove(userId: string): Promise<Result<true, Failure>>
+  /** Deletes the session. `unmade`: nobody was told of it, so that the key that made it may make another (D20). */
+  remove(userId: string, how?: { unmade?: boolean }): Promise<Result<true, Failure>>
   execute(caller: Caller, body: ExecuteRequest, options: TurnOptions): Promise<TurnAnswer>
   continueRun(caller: Caller, body: ContinueRequest, options: TurnOptions): Promise<TurnAnswer>
   currentRun(userId: string, view: { stream: boolean; lastEventId: string | null }): Promise<TurnAnswer>
@@ -52,6 +53,8 @@ export interface SessionRpc {
   preview(caller: Caller, body: ExecuteRequest): Promise<Result<PreviewResponse, Failure>>
   traces(userId: string, window: { limit: number; offset: number }): Promise<Result<Trace, Failure>>
   usage(userId: string): Promise<Result<SessionUsageResponse, Failure>>
+  /** The facts of the session, the newest first; of archived ones, too (D50). */
+  facts(userId: string): Promise<Result<MemoryRecord[], Failure>>
   /** Makes or replaces a fact of the session (D50). */
   putMemory(userId: string, fact: FactPatch): Promise<Result<MemoryRecord, Failure>>
   /** Forgets a fact of the session; `false`: there is none of that id. */

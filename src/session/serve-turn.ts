@@ -21,7 +21,7 @@ import {
   type TurnPlan,
 } from '../core/resolve.ts'
 import type { Partial, RunInputEvent, TurnReport } from '../core/run/inputs.ts'
-import type { RunState } from '../core/run/state.ts'
+import { passedGate, type RunState } from '../core/run/state.ts'
 import type { CallRecord, TracePayload } from '../core/run/writes.ts'
 import { type Catalogue, type Choice, chooseModel } from '../core/select.ts'
 import type { TurnView } from '../core/turn-view.ts'
@@ -29,6 +29,7 @@ import { turnUsage } from '../core/usage.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import type { ModelReference, Provider } from '../protocol/execution/ids.ts'
 import type { ModelDescriptor } from '../protocol/execution/models.ts'
+import type { SealedMap } from '../protocol/execution/sealed.ts'
 import type { AnswerEnding } from '../protocol/execution/turn.ts'
 import { makeEgress, type RouteRecord } from '../providers/egress.ts'
 import { categoryToCode, isFallbackEligible } from '../providers/failures.ts'
@@ -40,6 +41,8 @@ export type ServeDeps = {
   providers: ProviderMap
   state(): RunState
   view(): TurnView
+  /** Of a sealed session: what the client has to open first. */
+  closed(): SealedMap | null
   /** What is remembered now, by the user and by the session. */
   memories(): readonly MemoryFact[]
   catalogue(): Catalogue
@@ -55,12 +58,17 @@ export type ServeDeps = {
  * have been superseded; whatever it reports then is dropped.
  */
 export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> {
+  const closed = deps.closed()
+  if (closed !== null) {
+    deps.dispatch({ type: 'decryption_needed', lease: live.lease, toDecrypt: closed })
+    return
+  }
   const planned = planTurn(deps.view())
   if (!planned.ok) return fail(live, deps, planned.error)
   const plan = planned.value
   // One view for the whole turn: what it learns of one provider may not grow old while it waits for the next.
   const catalogue = deps.catalogue()
-  const resumed = live.calls.length === 0 ? resumedGate(deps.state()) : null
+  const resumed = live.calls.length === 0 ? passedGate(deps.state()) : null
   const failed = new Set<ModelReference>(resumed?.failed)
   let failedCall: CallRecord | null = null
   let lastFailure: Failure | null = null
@@ -147,7 +155,6 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
         calls,
         call: settled,
         usage: turnUsage(live.calls),
-        toEncrypt: null,
       })
       return
     }
@@ -170,11 +177,6 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
     failedCall = settled
     lastFailure = cause
   }
-}
-
-/** The gate that this turn stood at, now that it has been decided; null for a turn that begins. */
-function resumedGate({ phase }: RunState): Extract<RunState['phase'], { k: 'AwaitingApproval' }> | null {
-  return phase.k === 'AwaitingApproval' && phase.kind !== 'plan' && phase.decided !== null ? phase : null
 }
 
 /** The trace of the turn tells of this decision already (EC 19: each resolved turn, once). */

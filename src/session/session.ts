@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { refuseFact } from '../core/memory.ts'
 import { isKeptLocal } from '../core/privacy/kept-local.ts'
-import { grantsOf } from '../core/run/grants.ts'
+import { bundleOf } from '../core/run/contents.ts'
 import { sessionUsage } from '../core/usage.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
@@ -17,14 +17,14 @@ import { type Caller, makeAccess } from '../providers/access.ts'
 import { type ProviderConfig, parseProviderConfig, textVars } from '../providers/config.ts'
 import { makeProviders } from '../providers/registry.ts'
 import { openDatabase } from '../storage/d1/database.ts'
+import { D1_DEADLINE_MS, withDeadline } from '../storage/d1/deadline.ts'
 import { writeChanges } from '../storage/d1/memory.ts'
 import { expireTraceCopies, type SessionCutoffs } from '../storage/d1/retention.ts'
 import { deleteSession } from '../storage/d1/sessions.ts'
 import { digestOf } from '../storage/digest.ts'
-import { retryDelayMs } from '../storage/outbox.ts'
+import { retryDelayMs, retryDelaySinceMs } from '../storage/outbox.ts'
 import { loadKey } from '../storage/session/idempotency.ts'
 import { deleteFact, type FactPatch, loadOwed, putFact, toRecord } from '../storage/session/memories.ts'
-import { loadMessages } from '../storage/session/messages.ts'
 import { migrateSession } from '../storage/session/migrations.ts'
 import { loadPolicies } from '../storage/session/policies.ts'
 import { loadSession, type SessionRow, saveSession, toSummary } from '../storage/session/session-row.ts'
@@ -37,25 +37,28 @@ import {
   loadTurn,
   tracesStartMs,
 } from '../storage/session/turns.ts'
-import { endingAnswer, outcomeAnswer } from './answers.ts'
+import { outcomeAnswer } from './answers.ts'
+import { refuseLargeBundle, refuseOverfull } from './bounds.ts'
 import { type RequestContext, RunEngine } from './engine.ts'
 import { isExpired } from './expiry.ts'
 import { lineStream, sessionRecords } from './export.ts'
+import { listFacts } from './facts.ts'
 import { refuseLongResults } from './long-results.ts'
 import { refuseLongWords } from './long-words.ts'
 import { previewTurn } from './preview.ts'
 import type { NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
+import { RunAnswers } from './run-answers.ts'
+import { clearMessages, openTrace, sealedMessages } from './sealed-views.ts'
 import { withSettled } from './settled.ts'
 import { makeSql } from './sql.ts'
 import { policiesOf, traceWindow } from './traces.ts'
-import { END_ONLY } from './turn-channel.ts'
-import { ANSWER_WAIT_MS, atMost, D1_DEADLINE_MS, withDeadline } from './waiting.ts'
+import { ANSWER_WAIT_MS, atMost } from './waiting.ts'
 
 /** What the object needs of its deployment; providers are read from the text variables. */
 export type SessionEnv = { DB: D1Database }
 
-/** More rows than a session can have: reads the whole. */
-const ALL = Number.MAX_SAFE_INTEGER
+/** The deletion mark of a session that nobody was told of: the time of no deletion that anybody asked for. */
+const UNMADE_MS = 0
 
 const notFound = (): Failure => failure('session_not_found', 'there is no such session')
 
@@ -65,13 +68,15 @@ const notFound = (): Failure => failure('session_not_found', 'there is no such s
  */
 export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   readonly #sql: Sql
+  readonly #answers: RunAnswers
   readonly #config: ProviderConfig
   #engine: RunEngine | null = null
-  #deleteFailures = 0
+  #alarmFailures = 0
 
   constructor(ctx: DurableObjectState, env: SessionEnv) {
     super(ctx, env)
     this.#sql = makeSql(ctx.storage)
+    this.#answers = new RunAnswers(this.#sql)
     this.#config = parseProviderConfig(textVars(env))
     for (const { failure: problem } of this.#config.problems) console.warn(problem.message)
     // An object that holds no session makes no tables: a stray id leaves nothing behind.
@@ -81,8 +86,13 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
 
   #start(): RunEngine {
     migrateSession(this.#sql)
+    const session = loadSession(this.#sql)
     const engine = new RunEngine({
       sql: this.#sql,
+      sealed:
+        session === null || session.keyId === null
+          ? null
+          : { sessionId: session.sessionId, keyId: session.keyId },
       db: this.env.DB,
       providers: makeProviders(this.#config),
       setAlarm: (atMs) =>
@@ -126,13 +136,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       ...(session.keyId === null ? {} : { key_id: session.keyId }),
       created_at: toWireTime(session.createdAtMs),
       updated_at: toWireTime(session.updatedAtMs),
-      messages: loadMessages(this.#sql, 1, ALL, { calls: false }).map((message) => ({
-        role: message.role,
-        content: { plaintext: message.text },
-        ...(message.provider === undefined ? {} : { provider: message.provider }),
-        ...(message.model === undefined ? {} : { model: message.model }),
-        ...(message.interrupted ? { interrupted: true } : {}),
-      })),
+      messages: session.keyId === null ? clearMessages(this.#sql) : sealedMessages(this.#sql),
       metadata: {},
     })
   }
@@ -167,10 +171,13 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   }
 
   /** Deletes everything. From the first line on the session answers nothing, whatever D1 does (D26). */
-  async remove(userId: string): Promise<Result<true, Failure>> {
+  async remove(
+    userId: string,
+    { unmade = false }: { unmade?: boolean } = {},
+  ): Promise<Result<true, Failure>> {
     const found = this.#open(userId, { archivedToo: true })
     if (!found.ok) return found
-    await this.#delete(found.value)
+    await this.#delete(found.value, unmade ? UNMADE_MS : Date.now())
     return ok(true)
   }
 
@@ -180,7 +187,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     if (!found.ok) return found
     const { session, engine } = found.value
     if (engine.state?.active || !isExpired(session, cutoffs)) return ok(false)
-    await this.#delete(found.value)
+    await this.#delete(found.value, Date.now())
     return ok(true)
   }
 
@@ -209,8 +216,12 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   async execute(caller: Caller, body: ExecuteRequest, options: TurnOptions): Promise<TurnAnswer> {
     const access = await makeAccess(caller, this.#config.secrets)
     const policyDigest = `sha256:${await digestOf(JSON.stringify(body.policy))}`
-    return this.#admit(caller, options, access, body, (engine, request) =>
-      engine.dispatch(
+    return this.#admit(caller, options, access, body, (engine, request) => {
+      const tooMuch =
+        refuseOverfull(this.#sql, engine.state, engine.counters, { digest: options.digest, message: null }) ??
+        (engine.isSealed ? refuseLargeBundle(bundleOf(body)) : null)
+      if (tooMuch) return { ok: false, failure: tooMuch }
+      return engine.dispatch(
         {
           type: 'execute_requested',
           digest: options.digest,
@@ -221,19 +232,21 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
           localOnly: isKeptLocal(body),
         },
         request,
-      ),
-    )
+      )
+    })
   }
 
   async continueRun(caller: Caller, body: ContinueRequest, options: TurnOptions): Promise<TurnAnswer> {
     const access = await makeAccess(caller, this.#config.secrets)
     return this.#admit(caller, options, access, null, (engine, request) => {
-      const tooLong =
+      const asked = { digest: options.digest, message: body }
+      const tooMuch =
         refuseLongResults(body) ??
-        refuseLongWords(this.#sql, engine.state, { digest: options.digest, message: body })
-      if (tooLong) return { ok: false, failure: tooLong }
+        refuseLongWords(this.#sql, engine.state, asked) ??
+        refuseOverfull(this.#sql, engine.state, engine.counters, asked)
+      if (tooMuch) return { ok: false, failure: tooMuch }
       const { state } = engine
-      const startedWith = body.type === 'inject' ? engine.runInput : null
+      const startedWith = body.type === 'inject' ? engine.startedWith : null
       const dispatched = engine.dispatch(
         {
           type: 'continuation_received',
@@ -265,59 +278,24 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   /** The current envelope, or the turn that is being served: as a state, or as its stream from any event on (D19). */
   async currentRun(
     userId: string,
-    { stream, lastEventId }: { stream: boolean; lastEventId: string | null },
+    view: { stream: boolean; lastEventId: string | null },
   ): Promise<TurnAnswer> {
     const found = this.#open(userId)
     if (!found.ok) return { kind: 'failure', failure: found.error }
     const { session, engine } = found.value
-    const { state } = engine
-    const held = state === null ? [] : grantsOf(state)
-    const grants = held.length === 0 ? {} : { grants: held }
-    const resume = lastEventId === null ? null : parseEventId(lastEventId)
-    if (stream && resume !== null) {
-      const live = engine.liveTurn(resume.turnId)
-      if (live?.channel.holdsAfter(resume.n)) return { kind: 'stream', stream: live.channel.read(resume.n) }
-      const stored = loadTurn(this.#sql, resume.turnId)
-      if (stored?.outcome)
-        return outcomeAnswer(stored.turnId, stored.outcome, { stream: true, endOnly: true })
-    }
-    if (state?.active) {
-      const { turnId } = state.active
-      const live = engine.liveTurn(turnId)
-      // Whoever names an event that is not held gets the end alone: never a fresh stream in its place (U01, D19).
-      const afterN = lastEventId === null ? 0 : END_ONLY
-      if (stream && live) return { kind: 'stream', stream: live.channel.read(afterN) }
-      return {
-        kind: 'json',
-        body: {
-          status: 'running',
-          data: { trace_id: state.traceId, run_id: state.runId },
-          allowed_continuations: ['inject', 'break'],
-          ...grants,
-        },
-      }
-    }
-    const turnId = state?.checkpointTurnId ?? null
-    const outcome = turnId === null ? null : (loadTurn(this.#sql, turnId)?.outcome ?? null)
-    const envelope = outcome ?? {
-      status: 'idle' as const,
-      data: { trace_id: state?.traceId ?? `trace:${session.sessionId}` },
-    }
-    if (!stream) return { kind: 'json', body: { ...envelope, ...grants } }
-    const ended = turnId === null || lastEventId !== null ? null : engine.liveTurn(turnId)
-    // Its own events rather than their replay, while they are held: an id then means one event only.
-    if (ended?.channel.holdsAfter(0)) return { kind: 'stream', stream: ended.channel.read(0) }
-    return outcomeAnswer(turnId ?? 'idle', envelope, { stream: true, endOnly: lastEventId !== null })
+    return this.#answers.current(engine, session.sessionId, view)
   }
 
   async preview(caller: Caller, body: ExecuteRequest): Promise<Result<PreviewResponse, Failure>> {
     const found = this.#open(caller.userId)
     if (!found.ok) return found
     const { engine } = found.value
+    const { facts = [] } = caller
     return previewTurn({
       body,
-      ...engine.history(null),
-      memories: engine.memories(caller.facts ?? []),
+      // What is sealed a preview cannot ask to have opened (EC 2.13).
+      ...(engine.isSealed ? NO_HISTORY : engine.history(null)),
+      memories: engine.isSealed ? [...facts] : engine.memories(facts),
       catalogue: engine.catalogue,
       access: await makeAccess(caller, this.#config.secrets),
     })
@@ -329,8 +307,13 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   ): Promise<Result<Trace, Failure>> {
     const found = this.#open(userId)
     if (!found.ok) return found
-    const events = traceWindow(eachTrace(this.#sql), { limit, offset })
-    const policies = loadPolicies(this.#sql, policiesOf(events))
+    const { engine } = found.value
+    const events = traceWindow(eachTrace(this.#sql), { limit, offset }, (id) =>
+      openTrace(this.#sql, engine, id),
+    )
+    const ofTurns = (turnIds: ReadonlySet<string>) =>
+      [...turnIds].flatMap((turnId) => loadTurn(this.#sql, turnId)?.policyDigest ?? [])
+    const policies = loadPolicies(this.#sql, policiesOf(events, ofTurns))
     return ok({
       session_id: found.value.session.sessionId,
       events,
@@ -342,6 +325,11 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     const found = this.#open(userId)
     if (!found.ok) return found
     return ok(sessionUsage(eachCall(this.#sql)))
+  }
+
+  async facts(userId: string): Promise<Result<MemoryRecord[], Failure>> {
+    const found = this.#open(userId, { archivedToo: true })
+    return found.ok ? ok(listFacts(this.#sql, found.value.session)) : found
   }
 
   async putMemory(userId: string, fact: FactPatch): Promise<Result<MemoryRecord, Failure>> {
@@ -372,10 +360,12 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       const session = this.#engine === null ? null : loadSession(this.#sql)
       if (session?.deletedAtMs != null) await this.#finishDeletion(session)
       else await this.#engine?.alarm()
+      this.#alarmFailures = 0
     } catch (error) {
       // A throw would make the platform repeat the alarm at its own pace; deadlines are ours to keep.
       console.error('alarm failed:', error)
-      await this.ctx.storage.setAlarm(Date.now() + retryDelayMs(3))
+      this.#alarmFailures++
+      await this.ctx.storage.setAlarm(Date.now() + retryDelayMs(this.#alarmFailures + 2))
     }
   }
 
@@ -402,14 +392,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   ): Promise<TurnAnswer> {
     const found = this.#open(userId)
     if (!found.ok) return { kind: 'failure', failure: found.error }
-    const { session, engine } = found.value
-    if (session.keyId !== null) {
-      const sealed = failure(
-        'invalid_request',
-        'this router does not run encrypted sessions; use one without key_id',
-      )
-      return { kind: 'failure', failure: sealed }
-    }
+    const { engine } = found.value
     if (idempotencyKey !== null) {
       const known = loadKey(this.#sql, idempotencyKey, Date.now())
       if (known && known.digest !== digest) {
@@ -417,9 +400,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
         return { kind: 'failure', failure: other }
       }
       if (known) {
-        const { result } = known
-        if ('outcome' in result) return outcomeAnswer('keyed', result.outcome, { stream, endOnly: false })
-        const answer = await this.#answerTurn(engine, result.turnId, stream)
+        const answer = await this.#answers.again(engine, idempotencyKey, known.result, stream)
         if (answer) return answer
       }
     }
@@ -432,7 +413,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     const { reply } = dispatched
     if (!reply) throw new Error('invariant broken: a request without a reply')
     if (reply.by === 'turn') {
-      const answer = await this.#answerTurn(engine, reply.turnId, stream)
+      const answer = await this.#answers.ofTurn(engine, reply.turnId, stream)
       if (!answer) throw new Error('invariant broken: a turn that was just started is unknown')
       return answer
     }
@@ -441,43 +422,32 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     return outcomeAnswer('idle', reply.outcome, { stream, endOnly: false })
   }
 
-  /** The answer of a turn, live or stored; null for one that a crash cut off: the request may be processed again. */
-  async #answerTurn(engine: RunEngine, turnId: string, stream: boolean): Promise<TurnAnswer | null> {
-    const live = engine.liveTurn(turnId)
-    if (live) {
-      const { channel } = live
-      if (!stream) return endingAnswer(await channel.ending())
-      await channel.opened()
-      const refused = channel.refused
-      return refused ? endingAnswer(refused) : { kind: 'stream', stream: channel.read(0) }
-    }
-    const stored = loadTurn(this.#sql, turnId)
-    if (stored?.status === 'superseded') return endingAnswer({ k: 'superseded', traceId: '' })
-    return stored?.outcome ? outcomeAnswer(turnId, stored.outcome, { stream, endOnly: false }) : null
-  }
-
-  async #delete({ session, engine }: { session: SessionRow; engine: RunEngine }): Promise<void> {
+  async #delete(
+    { session, engine }: { session: SessionRow; engine: RunEngine },
+    deletedAtMs: number,
+  ): Promise<void> {
+    const deleted = { ...session, deletedAtMs }
     engine.abandon()
-    this.#sql.transaction(() => saveSession(this.#sql, { ...session, deletedAtMs: Date.now() }))
+    this.#sql.transaction(() => saveSession(this.#sql, deleted))
     // Stored together with the mark: a crash from here on leaves somebody to finish.
     this.ctx.waitUntil(this.ctx.storage.setAlarm(Date.now() + D1_DEADLINE_MS))
     await this.ctx.storage.sync()
-    const deletion = this.#finishDeletion(session)
+    const deletion = this.#finishDeletion(deleted)
     this.ctx.waitUntil(deletion)
     await atMost(deletion, ANSWER_WAIT_MS)
   }
 
-  async #finishDeletion({ userId, sessionId }: SessionRow): Promise<void> {
+  async #finishDeletion({ userId, sessionId, deletedAtMs }: SessionRow): Promise<void> {
     try {
       const db = openDatabase(this.env.DB)
       // What is remembered of the user outlives the session: D1 has it before the rest goes (EC 16).
       const owed = loadOwed(this.#sql).filter(({ change }) => change.scope === 'user')
       await withDeadline(writeChanges(db, { userId, sessionId }, owed), D1_DEADLINE_MS)
-      await withDeadline(deleteSession(db, userId, sessionId), D1_DEADLINE_MS)
+      const withKey = deletedAtMs === UNMADE_MS
+      await withDeadline(deleteSession(db, userId, sessionId, { withKey }), D1_DEADLINE_MS)
     } catch (error) {
-      this.#deleteFailures++
       console.warn(`deleting a session's copy failed: ${error instanceof Error ? error.name : 'error'}`)
-      await this.ctx.storage.setAlarm(Date.now() + retryDelayMs(this.#deleteFailures))
+      await this.ctx.storage.setAlarm(Date.now() + retryDelaySinceMs(deletedAtMs ?? 0, Date.now()))
       return
     }
     this.#engine = null
@@ -486,8 +456,4 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   }
 }
 
-/** `<turn>.<n>` of a stream event (D19). */
-function parseEventId(id: string): { turnId: string; n: number } | null {
-  const match = /^(.{1,64})\.(\d{1,12})$/.exec(id)
-  return match?.[1] === undefined ? null : { turnId: match[1], n: Number(match[2]) }
-}
+const NO_HISTORY = { transcript: [], olderMessages: 0, pastCalls: [] }

@@ -1,7 +1,9 @@
+import { resultRef } from '../core/run/contents.ts'
 import type { TranscriptCall } from '../core/transcript.ts'
 import type { TurnView } from '../core/turn-view.ts'
-import { MAX_HISTORY_BYTES } from '../storage/limits.ts'
+import { MAX_HISTORY_BYTES, MAX_SEALED_HISTORY_BYTES } from '../storage/limits.ts'
 import {
+  hasAnswers,
   type MessageSize,
   messageBytes,
   runStart,
@@ -10,6 +12,7 @@ import {
 } from '../storage/session/message-sizes.ts'
 import { loadMessages, type StoredMessage } from '../storage/session/messages.ts'
 import { eachPastCall } from '../storage/session/past-calls.ts'
+import { sealedBytes } from '../storage/session/sealed-contents.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import { loadText, textBytes } from '../storage/session/texts.ts'
 
@@ -20,7 +23,7 @@ export type History = Pick<TurnView, 'olderMessages'> & {
 }
 
 /** History that takes part in a turn (D28). */
-const MAX_HISTORY_MESSAGES = 1000
+export const MAX_HISTORY_MESSAGES = 1000
 /** More text than this is read anew for each turn rather than kept: many objects share one memory. */
 const MAX_KEPT_BYTES = 2 * 1024 * 1024
 /** Sizes asked for at once: a long text in one of the first makes those of the others of no interest. */
@@ -34,22 +37,29 @@ const tooLong = (bytes: number): string => `This result is left out: its ${bytes
 type Kept = { size: MessageSize; message: StoredMessage }
 type PastCalls = { runId: string; beforeSeq: number; calls: TranscriptCall[]; units: number }
 
+/** `sealed`: the texts of the session are in envelopes, and what is read of it is without them. */
+type WindowOptions = { messages?: number; bytes?: number; sealed?: boolean }
+
 /**
  * The newest messages of a session, up to a number of them and up to a size of all their texts (D28), and what is kept
  * of them from turn to turn: to read a thousand rows takes longer than all the rest of a decision. What is kept is always
  * a row of what is stored; whoever stores says what has changed.
+ *
+ * In a sealed session envelopes are measured in place of texts, and the calls of a run that are left out are not known.
  */
 export class TranscriptWindow {
   readonly #sql: Sql
   readonly #maxMessages: number
   readonly #maxBytes: number
+  readonly #sealed: boolean
   #kept = new Map<number, Kept>()
   #past: PastCalls | null = null
 
-  constructor(sql: Sql, { messages = MAX_HISTORY_MESSAGES, bytes = MAX_HISTORY_BYTES } = {}) {
+  constructor(sql: Sql, { messages = MAX_HISTORY_MESSAGES, bytes, sealed = false }: WindowOptions = {}) {
     this.#sql = sql
     this.#maxMessages = messages
-    this.#maxBytes = bytes
+    this.#maxBytes = bytes ?? (sealed ? MAX_SEALED_HISTORY_BYTES : MAX_HISTORY_BYTES)
+    this.#sealed = sealed
   }
 
   /**
@@ -61,8 +71,10 @@ export class TranscriptWindow {
     const sizes = [...words, ...recent]
     const bytes = sizes.reduce((sum, size) => sum + messageBytes(size), 0)
     const transcript = bytes <= this.#maxBytes ? this.#load(sizes) : this.#loadTight(sizes, bytes)
+    // Of a sealed message nothing long is kept.
+    const maxKept = this.#sealed ? this.#maxBytes : Math.min(MAX_KEPT_BYTES, this.#maxBytes)
     this.#kept = new Map(
-      bytes > Math.min(MAX_KEPT_BYTES, this.#maxBytes)
+      bytes > maxKept
         ? []
         : sizes.flatMap((size, index) => {
             const message = transcript[index]
@@ -70,7 +82,7 @@ export class TranscriptWindow {
           }),
     )
     const [first] = recent
-    const past = first === undefined ? null : this.#pastCalls(first)
+    const past = first === undefined ? null : this.#sealed ? this.#sealedPast(first) : this.#pastCalls(first)
     return {
       transcript: past?.whole === false ? withoutTrust(transcript, past.runId) : transcript,
       olderMessages: total - transcript.length,
@@ -100,7 +112,7 @@ export class TranscriptWindow {
     const words =
       oldest === undefined || oldest.runId !== runId || oldest.seq === 1
         ? []
-        : wordSizes(this.#sql, runStart(this.#sql, runId, oldest.seq), oldest.seq)
+        : wordSizes(this.#sql, runStart(this.#sql, runId, oldest.seq), oldest.seq, this.#sealed)
     bytes += words.reduce((sum, size) => sum + messageBytes(size), 0)
     // What the user said in the run has its place; the oldest of the rest makes room for it.
     while (bytes > this.#maxBytes && recent.length > 1) {
@@ -122,7 +134,7 @@ export class TranscriptWindow {
         continue
       }
       const unknown = seq > newestKept ? seq - newestKept : seq
-      const sizes = sizesBackFrom(this.#sql, seq, Math.min(SIZES_PER_READ, unknown))
+      const sizes = sizesBackFrom(this.#sql, seq, Math.min(SIZES_PER_READ, unknown), this.#sealed)
       yield* sizes
       const last = sizes.at(-1)
       if (last === undefined) return
@@ -153,13 +165,20 @@ export class TranscriptWindow {
     const newest = sizes.at(-1)
     if (newest === undefined) return []
     let room = this.#maxBytes - (bytes - newest.callBytes)
-    const readResult = (stored: string): string => {
-      const size = textBytes(this.#sql, stored)
+    const readResult = (stored: string, callId: string): string => {
+      // What the router notes of a call that it ended is in clear in any session.
+      const sealed = this.#sealed ? sealedBytes(this.#sql, resultRef(callId)) : null
+      const size = sealed ?? textBytes(this.#sql, stored)
       if (size > room) return tooLong(size)
       room -= size
       return loadText(this.#sql, stored)
     }
     return [...this.#load(sizes.slice(0, -1)), ...loadMessages(this.#sql, newest.seq, 1, { readResult })]
+  }
+
+  /** What a sealed run called before its oldest recent message is in envelopes that are not opened for it. */
+  #sealedPast({ runId, seq }: MessageSize): { runId: string; calls: TranscriptCall[]; whole: boolean } {
+    return { runId, calls: [], whole: !hasAnswers(this.#sql, runStart(this.#sql, runId, seq), seq) }
   }
 
   /** What the run of the oldest recent message called before it. What was found for an earlier turn is built upon. */

@@ -9,8 +9,16 @@ export type Ending = { k: 'outcome'; outcome: TurnResponse } | { k: 'superseded'
 const KEEP_ALIVE_MS = 15_000
 /** Too short to be seen, long enough for a fast model to have said more. */
 const GATHER_MS = 5
-/** What a turn's stream keeps for those who come back; beyond it the oldest events go. */
-const MAX_HELD_UNITS = 4 * 1024 * 1024
+/**
+ * What a turn's stream keeps for those who come back; beyond it the oldest events go. Its end is kept besides: it repeats
+ * what was said, so it is about as long as that at most.
+ */
+export const MAX_HELD_UNITS = 4 * 1024 * 1024
+/** What is kept of it once another turn is served: readers that keep up are never so far behind. */
+export const MAX_RETIRED_UNITS = 256 * 1024
+/** What a reader is given at once, and so all that waits for one that does not take it: an event that is longer goes in pieces. */
+export const MAX_PIECE_UNITS = 64 * 1024
+const KEEP_ALIVE = ': keep-alive\n\n'
 
 /** A place before everything that is held: a reader from there gets the end alone. */
 export const END_ONLY = -1
@@ -19,12 +27,14 @@ const encoder = new TextEncoder()
 
 /**
  * The live side of one served turn: its stream events, and its ending. Any number of readers follow it, each at its own
- * pace, from any event that is still held; none of them holds the turn up, and the turn needs none (D21).
+ * pace, from any event that is still held; none of them holds the turn up, and the turn needs none (D21). What is held is
+ * held once for all of them: of its own a reader has a place in it, and one piece (U12).
  */
 export class TurnChannel {
   readonly turnId: string
   #frames: string[] = []
   #heldUnits = 0
+  #mostUnits = MAX_HELD_UNITS
   /** How many events were dropped at the front. */
   #dropped = 0
   #ending: Ending | null = null
@@ -47,10 +57,24 @@ export class TurnChannel {
   }
 
   #trim(): void {
-    while (this.#heldUnits > MAX_HELD_UNITS && this.#frames.length > 1) {
-      this.#heldUnits -= this.#frames.shift()?.length ?? 0
-      this.#dropped++
+    let count = 0
+    while (this.#heldUnits > this.#mostUnits && count < this.#frames.length - 1) {
+      this.#heldUnits -= this.#frames[count]?.length ?? 0
+      count++
     }
+    if (count > 0) this.#frames.splice(0, count)
+    this.#dropped += count
+  }
+
+  /** Another turn is served now: whoever is far behind in this one gets its end alone. */
+  retire(): void {
+    this.#mostUnits = MAX_RETIRED_UNITS
+    this.#trim()
+  }
+
+  /** Units of the events that are held. */
+  get heldUnits(): number {
+    return this.#heldUnits
   }
 
   /** Everything that can refuse the turn beforehand has passed: a stream may begin now (EC 18). */
@@ -63,6 +87,11 @@ export class TurnChannel {
   get refused(): Ending | null {
     const ending = this.#ending
     return !this.#opened && ending?.k === 'outcome' && ending.outcome.status === 'error' ? ending : null
+  }
+
+  /** What the turn came to; null while it is served, and for one that was superseded. */
+  get outcome(): TurnResponse | null {
+    return this.#ending?.k === 'outcome' ? this.#ending.outcome : null
   }
 
   end(ending: Ending): void {
@@ -108,54 +137,72 @@ export class TurnChannel {
     }
     let cancelled = false
     let sent = false
+    /** What was taken of the events and not given yet. */
+    let rest = ''
     let cancelWait: (() => void) | null = null
-    return new ReadableStream({
-      type: 'bytes',
-      pull: async (controller) => {
-        // What comes close together is sent together: to send a piece costs more than the piece. The first is not held.
-        if (sent && !this.#ending) await gathered()
-        for (;;) {
-          if (cancelled) return
-          const from = next - this.#dropped
-          // A reader that fell behind what is held gets the end alone, never a stream with a hole (D19).
-          const lagging = from < 0
-          if (lagging && this.#ending) next = this.#dropped + this.#frames.length - 1
-          else if (!lagging && from < this.#frames.length) {
-            const frames = this.#frames.slice(from)
-            next += frames.length
-            sent = true
-            controller.enqueue(encoder.encode(frames.join('')))
-            return
-          } else if (this.#ending) {
-            leave()
-            controller.close()
-            return
-          }
-          if (lagging && this.#ending) continue
-          const changed = await new Promise<boolean>((resolve) => {
-            const timer = setTimeout(() => done(false), KEEP_ALIVE_MS)
-            const onChange = () => done(true)
-            const done = (change: boolean) => {
-              clearTimeout(timer)
-              this.#waiters.delete(onChange)
-              cancelWait = null
-              resolve(change)
-            }
-            cancelWait = () => done(true)
-            this.#waiters.add(onChange)
-          })
-          if (!changed && !cancelled) {
-            controller.enqueue(encoder.encode(': keep-alive\n\n'))
-            return
-          }
+    /** False when nothing happened for so long that the silence has to be broken. */
+    const changed = () =>
+      new Promise<boolean>((resolve) => {
+        const timer = setTimeout(() => done(false), KEEP_ALIVE_MS)
+        const onChange = () => done(true)
+        const done = (change: boolean) => {
+          clearTimeout(timer)
+          this.#waiters.delete(onChange)
+          cancelWait = null
+          resolve(change)
         }
+        cancelWait = onChange
+        this.#waiters.add(onChange)
+      })
+    // Nothing is taken before somebody asks: what waits for a reader waits here, where it is held once for all.
+    return new ReadableStream(
+      {
+        type: 'bytes',
+        pull: async (controller) => {
+          // What comes close together is sent together: to send a piece costs more than the piece. The first is not held.
+          if (rest === '' && sent && !this.#ending) await gathered()
+          while (rest === '') {
+            if (cancelled) return
+            const from = next - this.#dropped
+            // A reader that fell behind what is held gets the end alone, never a stream with a hole (D19).
+            const lagging = from < 0
+            if (lagging && this.#ending) next = this.#dropped + this.#frames.length - 1
+            else if (!lagging && from < this.#frames.length) {
+              const frames = this.#framesFrom(from)
+              next += frames.length
+              rest = frames.join('')
+              sent = true
+            } else if (this.#ending) {
+              leave()
+              controller.close()
+              return
+            } else if (!(await changed())) rest = KEEP_ALIVE
+          }
+          if (cancelled) return
+          const piece = startOf(rest, MAX_PIECE_UNITS)
+          rest = rest.slice(piece.length)
+          controller.enqueue(encoder.encode(piece))
+        },
+        cancel: () => {
+          cancelled = true
+          rest = ''
+          leave()
+          cancelWait?.()
+        },
       },
-      cancel: () => {
-        cancelled = true
-        leave()
-        cancelWait?.()
-      },
-    })
+      { highWaterMark: 0 },
+    )
+  }
+
+  /** Events from a place on that make one piece, or one event that is longer: that one is held here anyway. */
+  #framesFrom(place: number): string[] {
+    const frames: string[] = []
+    for (let units = 0; ; ) {
+      const frame = this.#frames[place + frames.length]
+      units += frame?.length ?? 0
+      if (frame === undefined || (frames.length > 0 && units > MAX_PIECE_UNITS)) return frames
+      frames.push(frame)
+    }
   }
 
   #wake(): void {
@@ -171,6 +218,13 @@ export class TurnChannel {
       this.#waiters.add(once)
     })
   }
+}
+
+/** The beginning of a text, of at most so many units, without half of a pair of surrogates. */
+function startOf(text: string, units: number): string {
+  if (text.length <= units) return text
+  const last = text.charCodeAt(units - 1)
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? units - 1 : units)
 }
 
 const gathered = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, GATHER_MS))

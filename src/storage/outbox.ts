@@ -41,6 +41,13 @@ const FIRST_RETRY_MS = 1_000
 /** Longest wait between flushes while D1 is down. */
 const LONGEST_RETRY_MS = 5 * 60_000
 
+/**
+ * The wait of work that has failed since this time: as long again as it has taken so far, bounded. It needs no count,
+ * which an object that is put away between two attempts would forget.
+ */
+export const retryDelaySinceMs = (sinceMs: number, nowMs: number): number =>
+  Math.min(LONGEST_RETRY_MS, Math.max(FIRST_RETRY_MS, nowMs - sinceMs))
+
 /** Doubling waits, bounded. `failures` counts from 1. */
 export const retryDelayMs = (failures: number): number =>
   Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 20))

@@ -5,10 +5,8 @@ import { type Failure, failure } from '../protocol/execution/errors.ts'
 import { isDeeperThan, MAX_JSON_DEPTH } from '../protocol/json-depth.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { digestOf } from '../storage/digest.ts'
+import { MAX_BODY_BYTES } from '../storage/limits.ts'
 import { type BodyIssue, issuesOf, misfit } from './body-issues.ts'
-
-/** Larger request bodies are refused unread (EC 1.5). */
-export const MAX_BODY_BYTES = 10 * 1024 * 1024
 
 export type Body<T> = { value: T; digest: string }
 

@@ -3,9 +3,8 @@ import { toWireTime } from '../protocol/time.ts'
 import type { SessionRpc } from '../session/rpc.ts'
 import type { Database } from '../storage/d1/database.ts'
 import { accountLives, listSessionIds, listUserFacts } from '../storage/d1/export.ts'
+import { SESSIONS_PER_PAGE } from '../storage/limits.ts'
 
-/** Each session of a page is a call to its object, and one request may make a bounded number of them. */
-export const SESSIONS_PER_PAGE = 500
 /** Facts that are read from D1 at a time; each is a line or two. */
 const FACTS_PER_READ = 100
 

@@ -1,11 +1,13 @@
 import type { Context } from 'hono'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
+import { MAX_IDEMPOTENCY_KEY_CHARS } from '../storage/limits.ts'
 
-/** The optional `Idempotency-Key` of a request (D20): visible characters, at most 255. */
+/** The optional `Idempotency-Key` of a request (D20): visible characters. */
 export function readIdempotencyKey(c: Context): Result<string | null, Failure> {
   const key = c.req.header('Idempotency-Key')
   if (key === undefined) return ok(null)
-  if (/^[\x21-\x7e]{1,255}$/.test(key)) return ok(key)
-  return err(failure('invalid_request', '`Idempotency-Key` must be 1 to 255 visible ASCII characters'))
+  if (/^[\x21-\x7e]+$/.test(key) && key.length <= MAX_IDEMPOTENCY_KEY_CHARS) return ok(key)
+  const message = `\`Idempotency-Key\` must be 1 to ${MAX_IDEMPOTENCY_KEY_CHARS} visible ASCII characters`
+  return err(failure('invalid_request', message, { max_chars: MAX_IDEMPOTENCY_KEY_CHARS }))
 }

@@ -1,4 +1,7 @@
 import { expect, test } from 'vitest'
+import { makeSealer, type Sealer } from '../../src/client/crypto/sealer.ts'
+import { generateKey } from '../../src/client/crypto/session-key.ts'
+import { driveRun } from '../../src/client/drive.ts'
 import type { ClientFailure } from '../../src/client/failure.ts'
 import type { ExecuteRequest } from '../../src/protocol/execution/execute.ts'
 import type { TurnResponse } from '../../src/protocol/execution/turn.ts'
@@ -14,6 +17,8 @@ import { readStored } from '../support/node/stored-rows.ts'
 
 const KILLS = 15
 const SESSIONS = 6
+/** Of encrypted sessions so many, driven by our own client as it is. */
+const SEALED_SESSIONS = 2
 /** Tool rounds of each prompt, so that a kill finds runs in every phase. */
 const ROUNDS = 2
 /** A kill comes at a random moment within this after the router is up: about one and a half prompts. */
@@ -71,7 +76,18 @@ test('[D20, U06, U14, U24] any number of kills at any moment: every prompt is ca
       }
       return { number, session, prompts }
     }
-    const walks = Promise.all(sessions.map(walk))
+    const sealedSessions = await Promise.all(
+      Array.from({ length: SEALED_SESSIONS }, (_, index) => newSealedSession(account, index === 0 ? 1 : 2)),
+    )
+    const sealedWalk = async ({ session, sealer }: SealedSession, number: number) => {
+      let prompts = 0
+      while (killing) {
+        prompts++
+        await driveSealed(account, { session, sealer }, `<walk sealed-${number}.${prompts}>`)
+      }
+      return { number, session, sealer, prompts }
+    }
+    const walks = Promise.all([Promise.all(sessions.map(walk)), Promise.all(sealedSessions.map(sealedWalk))])
     // One that failed is told of at the end; the kills need not go on.
     walks.catch(() => {
       killing = false
@@ -85,34 +101,44 @@ test('[D20, U06, U14, U24] any number of kills at any moment: every prompt is ca
       await isUp
     }
     killing = false
-    const walked = await walks
+    const [walked, walkedSealed] = await walks
     for (const { session, prompts } of walked) {
       // Every prompt took three calls that told what they used; calls that were cut off are unknown, not zero.
       const tokens = 120 * (ROUNDS + 1) * prompts
       expect(must(await account.client.usage(session)).total).toMatchObject({ total_tokens: tokens })
     }
+    const opened = await Promise.all(walkedSealed.map((walk) => openedHistory(account, walk)))
     await router.stop()
     const stored = readStored(folder.path)
     const statuses = [...stored.values()].flatMap(({ object }) => object.turns.map(({ status }) => status))
     expect(statuses).toContain('interrupted')
+    const rounds = Array.from({ length: ROUNDS }, (_, index) => `step ${index + 1}`)
+    const conversation = (steps: string[]) =>
+      steps.flatMap((prompt) => [
+        ['user', prompt],
+        ...rounds.map((round) => ['assistant', `${prompt} ${round}`]),
+        ['assistant', `${prompt} is done`],
+      ])
     for (const { number, session, prompts } of walked) {
       const steps = Array.from({ length: prompts }, (_, index) => `<walk ${number}.${index + 1}>`)
-      const rounds = Array.from({ length: ROUNDS }, (_, index) => `step ${index + 1}`)
       const { object, copy } = stored.get(session) ?? {}
-      expect(object?.messages.map(({ role, content }) => [role, content])).toEqual(
-        steps.flatMap((prompt) => [
-          ['user', prompt],
-          ...rounds.map((round) => ['assistant', `${prompt} ${round}`]),
-          ['assistant', `${prompt} is done`],
-        ]),
-      )
+      expect(object?.messages.map(({ role, content }) => [role, content])).toEqual(conversation(steps))
       expect(object?.calls.map(({ status, result }) => [status, result])).toEqual(
         steps.flatMap((prompt) => rounds.map((round) => ['completed', `content of ${prompt} ${round}`])),
       )
       expect(copy?.messages).toEqual(object?.messages)
       expect(copy?.turns).toEqual(object?.turns.map(({ turn: _, ...row }) => row))
     }
-    console.log(`${walked.reduce((sum, { prompts }) => sum + prompts, 0)} prompts under ${KILLS} kills`)
+    for (const [index, { number, session, prompts }] of walkedSealed.entries()) {
+      const steps = Array.from({ length: prompts }, (_, step) => `<walk sealed-${number}.${step + 1}>`)
+      expect(opened[index]).toEqual(conversation(steps))
+      const { object, copy } = stored.get(session) ?? {}
+      expect(object?.messages.every(({ content }) => content === '')).toBe(true)
+      expect(copy?.messages.map(({ id }) => id)).toEqual(object?.messages.map(({ id }) => id))
+      expect(JSON.stringify([object, copy])).not.toContain('walk')
+    }
+    const count = [...walked, ...walkedSealed].reduce((sum, { prompts }) => sum + prompts, 0)
+    console.log(`${count} prompts under ${KILLS} kills`)
   } finally {
     await router.stop()
     await model.close()
@@ -152,4 +178,45 @@ async function carryOut(
     )
   }
   if (outcome.status !== 'completed') throw new Error(`${prompt}: ended ${JSON.stringify(outcome)}`)
+}
+
+type SealedSession = { session: string; sealer: Sealer }
+
+async function newSealedSession({ client }: RouterAccount, version: 1 | 2): Promise<SealedSession> {
+  const key = await generateKey(version)
+  const { id } = must(await client.sessions.create({ title: 'sealed', key_id: key.keyId }))
+  return { session: id, sealer: makeSealer(key, id) }
+}
+
+/** Drives one prompt to its end as our own command does. */
+async function driveSealed(
+  { client }: RouterAccount,
+  { session, sealer }: SealedSession,
+  prompt: string,
+): Promise<void> {
+  const run = driveRun({
+    client,
+    sessionId: session,
+    request: task(prompt),
+    sealer,
+    tools: {
+      run: async ({ arguments: args }) => ({ content: `content of ${String(args?.path)}`, isError: false }),
+    },
+    approver: {
+      approveTool: async () => ({ decision: 'approved' }),
+      decideGate: async () => ({ decision: 'approved' }),
+    },
+  })
+  for await (const event of run)
+    if (event.type === 'run_ended' && (event.outcome.status !== 'completed' || event.outcome.unkept))
+      throw new Error(`${prompt}: ended ${JSON.stringify(event.outcome)}`)
+}
+
+/** What a client with the key reads. */
+async function openedHistory({ client }: RouterAccount, { session, sealer }: SealedSession) {
+  const { messages } = must(await client.sessions.get(session))
+  return messages.map(({ role, content, id }) => [
+    role,
+    'encrypted' in content ? must(sealer.open(`message:${id}`, content.encrypted)) : 'in clear',
+  ])
 }

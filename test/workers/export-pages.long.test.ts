@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
 import { ExportRecord } from '../../src/protocol/execution/export.ts'
 import { newId } from '../../src/storage/ids.ts'
-import { SESSIONS_PER_PAGE } from '../../src/worker/export.ts'
+import { SESSIONS_PER_PAGE } from '../../src/storage/limits.ts'
 import { makeClient } from '../support/workers/router.ts'
 import { addUserFact } from '../support/workers/tables.ts'
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ROUTES } from '../../src/protocol/execution/routes.ts'
 import { UpdateSessionResponse } from '../../src/protocol/execution/session.ts'
-import { MAX_BODY_BYTES } from '../../src/worker/body.ts'
+import { MAX_BODY_BYTES } from '../../src/storage/limits.ts'
 import { providerCredentials } from '../../src/worker/provider-headers.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { eachCase } from '../support/workers/each-case.ts'

@@ -10,7 +10,7 @@ import { MeResponse, SignInResponse } from '../../src/protocol/execution/auth.ts
 import { createToken } from '../../src/storage/d1/accounts.ts'
 import { openDatabase } from '../../src/storage/d1/database.ts'
 import { newId } from '../../src/storage/ids.ts'
-import { MAX_WORKING_KEYS } from '../../src/worker/routes/keys.ts'
+import { MAX_API_KEYS } from '../../src/storage/limits.ts'
 import { setClock } from '../support/workers/clock.ts'
 import { type Client, makeClient, parsed, refused, send } from '../support/workers/router.ts'
 import { scriptModels } from '../support/workers/scripted-models.ts'
@@ -65,19 +65,19 @@ describe('API keys', () => {
   })
 
   it('[EC 23] there are at most 32 that work, and revoking one makes room', async () => {
-    for (let n = 1; n < MAX_WORKING_KEYS; n++) await make()
+    for (let n = 1; n < MAX_API_KEYS; n++) await make()
     expect(await refused(await client.send('POST', KEYS))).toMatchObject({
       status: 422,
       code: 'invalid_request',
       details: { max_keys: 32 },
     })
-    expect(await list()).toHaveLength(MAX_WORKING_KEYS)
+    expect(await list()).toHaveLength(MAX_API_KEYS)
     await parsed(await revoke((await list())[5]?.id ?? ''), RevokeApiKeyResponse)
     await make()
   })
 
   it('[EC 23] requests at once do not pass the limit together', async () => {
-    for (let n = 2; n < MAX_WORKING_KEYS; n++) await make()
+    for (let n = 2; n < MAX_API_KEYS; n++) await make()
     const answers = await Promise.all([1, 2, 3].map(() => client.send('POST', KEYS)))
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 422, 422])
   })

@@ -29,6 +29,7 @@ function makeEngine(sql: Sql, whileAnswering: (credential: string | undefined) =
     sql,
     db: env.DB,
     providers: new Map([['ollama', provider]]),
+    sealed: null,
     setAlarm: () => {},
     sync: async () => {},
     keepAlive: () => {},

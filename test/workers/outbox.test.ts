@@ -46,6 +46,17 @@ async function ringInTime(): Promise<void> {
   await ringAlarm(id)
 }
 
+/** The object can store no checkpoint until this is taken back. */
+const failStores = (sessionId: string) =>
+  inside(sessionId, (_sql, { storage: { sql } }) => {
+    const real = sql.exec.bind(sql)
+    const spy = vi.spyOn(sql, 'exec').mockImplementation((query, ...values) => {
+      if (/^INSERT INTO checkpoint/.test(query)) throw new Error('SQLITE_FULL')
+      return real(query, ...values)
+    })
+    return { restore: () => spy.mockRestore() }
+  })
+
 /** The copy must tell what the object knows, row by row. */
 async function expectCopied(): Promise<void> {
   const copy = await copyOf(id)
@@ -99,6 +110,16 @@ describe('a turn', () => {
     await turnOf(await client.proceed(id, { type: 'tool_results', data: { results } }))
     expect(JSON.parse(String((await copyOf(id)).messages[1]?.calls))).toMatchObject([{ result: 'R' }])
     await expectCopied()
+  })
+
+  it('[D26] whatever a text is made of, it reaches D1 as the object has it', async () => {
+    const odd = ['zero \u0000 byte', 'half \ud83d of a pair', '\uffff\u2028', '\u0001omitted:9']
+    for (const text of odd) {
+      models.script({ text: [text] })
+      await turn(text)
+    }
+    await expectCopied()
+    expect((await copyOf(id)).messages).toHaveLength(2 * odd.length)
   })
 })
 
@@ -196,6 +217,23 @@ describe('while D1 fails', () => {
     flush.mockRestore()
     await ringInTime()
     expect((await copyOf(id)).session).toMatchObject({ title: 'new' })
+    expect(await alarmOf(id)).toBeNull()
+  })
+
+  it('[D26] and the failure cannot even be noted, the answer leaves and the alarm is still set', async () => {
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    const failing: { restore(): void }[] = []
+    const flush = onFlush(id, async () => {
+      failing.push(await failStores(id))
+      return down()
+    })
+    await turn()
+    for (const { restore } of failing) restore()
+    flush.mockRestore()
+    expect(failing).toHaveLength(1)
+    expect(await alarmOf(id)).not.toBeNull()
+    await ringInTime()
+    await expectCopied()
     expect(await alarmOf(id)).toBeNull()
   })
 })

@@ -12,7 +12,7 @@ import {
 } from '../../src/protocol/execution/session.ts'
 import { openDatabase } from '../../src/storage/d1/database.ts'
 import { selectOwnedSession } from '../../src/storage/d1/sessions.ts'
-import { MAX_INLINE_BYTES } from '../../src/storage/limits.ts'
+import { MAX_KEY_ID_BYTES, MAX_SCOPE_BYTES, MAX_TITLE_BYTES } from '../../src/storage/limits.ts'
 import { tokenIdOf } from '../../src/worker/secrets.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { setClock, stopClock } from '../support/workers/clock.ts'
@@ -75,11 +75,23 @@ describe('create and read', () => {
     expect((await titles()).sort()).toEqual(['', 'twin', 'twin'])
   })
 
-  it.each(['title', 'scope', 'key_id'])('[D27] a %s that no row can hold is refused', async (name) => {
-    const body = { title: 't', [name]: 'ü'.repeat(MAX_INLINE_BYTES / 2) }
-    await created(body)
-    const longer = { title: 't', [name]: `${'ü'.repeat(MAX_INLINE_BYTES / 2)}!` }
-    expect(await refused(await create(longer))).toMatchObject({ status: 422, code: 'invalid_request' })
+  it.each([
+    ['title', MAX_TITLE_BYTES],
+    ['scope', MAX_SCOPE_BYTES],
+    ['key_id', MAX_KEY_ID_BYTES],
+  ])('[D27] a %s of %i bytes is taken, and a longer one refused', async (name, most) => {
+    const fits = 'ü'.repeat(most / 2)
+    const session = await created({ title: 't', [name]: fits })
+    const refusal = {
+      status: 422,
+      code: 'invalid_request',
+      details: { field: name, max_bytes: most },
+    }
+    expect(await refused(await create({ title: 't', [name]: `${fits}!` }))).toMatchObject(refusal)
+    expect(await list()).toEqual([session])
+    if (name !== 'title') return
+    expect(await refused(await update(session.id, { title: `${fits}!` }))).toMatchObject(refusal)
+    expect(await list()).toEqual([session])
   })
 
   it('[EC 2.6] `key_id` marks a session as encrypted for life', async () => {

@@ -57,7 +57,9 @@ export function addConfigCommands(
       for (const notice of [...loaded.value.notices, ...advice])
         io.err(`${io.paint.yellow('note')}: ${notice}\n`)
       const { classification, routing, privacy, tools } = policy.value
-      const shown = { classification, routing, privacy, tools, local_preferences: loaded.value.preferences }
+      const { preferences, encryptSessions } = loaded.value
+      const local_preferences = { ...preferences, encrypt_sessions: encryptSessions }
+      const shown = { classification, routing, privacy, tools, local_preferences }
       io.out(options.json ? `${JSON.stringify(policy.value, null, 2)}\n` : stringify(onlySet(shown)))
       end(EXIT.ok)
     })

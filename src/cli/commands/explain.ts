@@ -14,7 +14,9 @@ import {
   verdictOf,
 } from '../explain/turns.ts'
 import { summaryLine, turnText, warningsText } from '../explain/view.ts'
+import { openTrace } from '../opened-trace.ts'
 import { makePaint } from '../paint.ts'
+import { SessionKeys } from '../session-keys.ts'
 import { tracePages } from '../trace-pages.ts'
 
 type ExplainOptions = { turn?: number; last?: boolean; json?: boolean }
@@ -41,10 +43,14 @@ export function addExplainCommand(
     .action(async (typed: string, _options: unknown, command: Command) => {
       const session = requireId(typed, 'session')
       const { options, io, client } = await openClient<ExplainOptions>(deps, command)
+      const keys = new SessionKeys()
       const events: TraceEvent[] = []
+      const locked = new Map<TraceEvent, string>()
       const policies = new Map<string, KeptPolicy>()
       for await (const page of tracePages(client, session)) {
-        for (const event of page.events) events.push(event)
+        const opened = await openTrace(keys, session, page.events)
+        for (const event of opened.events) events.push(event)
+        for (const [event, why] of opened.locked) locked.set(event, why)
         keepPolicies(page, policies)
       }
       const all = turnsOf(events)
@@ -60,7 +66,7 @@ export function addExplainCommand(
         differs ||= verdictOf(decisions) === 'differs'
         for (const { key, kept } of decisions) if (kept !== null) used.set(key, kept)
         if (options.json) io.out(`${JSON.stringify(asJson(turn, decisions))}\n`)
-        else io.out(`${index > 0 ? '\n' : ''}${turnText(turn, decisions, runs, paint)}`)
+        else io.out(`${index > 0 ? '\n' : ''}${turnText(turn, decisions, runs, paint, locked)}`)
       }
       if (!options.json) {
         if (options.turn === undefined) io.out(standingText(must(await client.currentRun(session)), paint))

@@ -16,7 +16,9 @@ import {
   routerUrl,
 } from '../command-context.ts'
 import { EXIT } from '../exit-code.ts'
+import { type OpenedFact, openFacts } from '../opened-facts.ts'
 import { oneLine } from '../printable.ts'
+import { SessionKeys } from '../session-keys.ts'
 
 /** What a list shows of one fact. */
 const MAX_LISTED_CHARS = 120
@@ -54,16 +56,18 @@ Examples:
 
   memory
     .command('list')
-    .description('Lists facts, the newest first: those about you and, beside them, those of sessions.')
+    .description(
+      'Lists facts, the newest first: those about you and, beside them, those of sessions. Those of encrypted sessions are opened with their keys on this machine.',
+    )
     .option('--session <id>', 'only those of this session')
     .option('--json', 'print JSON, with the facts in full')
     .addHelpText('after', '\nExample:\n  switchyard memory list --json')
     .action(async (_options: unknown, command: Command) => {
       const { options, io, client } = await open(command)
-      const facts = must(
-        await client.memory.list(options.session === undefined ? {} : { session_id: options.session }),
-      )
-      if (options.json) io.out(`${JSON.stringify(facts, null, 2)}\n`)
+      const filter = options.session === undefined ? {} : { session_id: options.session }
+      const facts = await openFacts(new SessionKeys(), must(await client.memory.list(filter)))
+      const records = facts.map(({ fact }) => fact)
+      if (options.json) io.out(`${JSON.stringify(records, null, 2)}\n`)
       else for (const fact of facts) io.out(`${factLine(fact)}\n`)
       if (facts.length === 0 && !options.json) io.err('nothing is remembered\n')
       end(EXIT.ok)
@@ -118,18 +122,15 @@ function requireLength(what: 'key' | 'text', value: string, mostChars: number): 
     throw new CommandStop(EXIT.usage, `the ${what} of a fact has at most ${mostChars} characters`)
 }
 
-const factsIn = async (client: SwitchyardClient, session: string | undefined): Promise<MemoryRecord[]> =>
-  must(await client.memory.list(session === undefined ? { scope: 'user' } : { session_id: session }))
+async function factsIn(client: SwitchyardClient, session: string | undefined): Promise<MemoryRecord[]> {
+  const filter = session === undefined ? { scope: 'user' as const } : { session_id: session }
+  const facts = await openFacts(new SessionKeys(), must(await client.memory.list(filter)))
+  return facts.map(({ fact }) => fact)
+}
 
-function factLine({
-  id,
-  updated_at: updatedAt,
-  session_id: sessionId,
-  key,
-  content,
-  local_only: local,
-}: MemoryRecord) {
-  const fact = oneLine(key === undefined ? content : `${key}: ${content}`, MAX_LISTED_CHARS)
+function factLine({ fact: record, locked }: OpenedFact) {
+  const { id, updated_at: updatedAt, session_id: sessionId, key, content, local_only: local } = record
+  const fact = oneLine(locked ?? (key === undefined ? content : `${key}: ${content}`), MAX_LISTED_CHARS)
   const marks = [sessionId === undefined ? '' : `session ${sessionId}`, local ? 'local only' : ''].filter(
     (mark) => mark,
   )

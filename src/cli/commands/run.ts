@@ -1,5 +1,6 @@
 import { text } from 'node:stream/consumers'
 import { type Command, Option } from 'commander'
+import type { EnvelopeVersion } from '../../client/crypto/session-key.ts'
 import { ModelReference } from '../../protocol/execution/ids.ts'
 import { TaskIntent } from '../../protocol/execution/policy.ts'
 import type { ApproveMode } from '../approver.ts'
@@ -20,6 +21,7 @@ import { loadConfig, policyOf } from '../policy.ts'
 import { printable } from '../printable.ts'
 import { fillPrompt, templateNote } from '../prompt-templates.ts'
 import { providerKeysFor } from '../provider-keys.ts'
+import { ENVELOPE_VERSION } from '../run-session.ts'
 import { runTask } from '../run-task.ts'
 
 type RunOptions = {
@@ -32,6 +34,8 @@ type RunOptions = {
   prompt?: string
   file?: string[]
   title?: string
+  encrypted?: boolean
+  interop?: boolean
   json?: boolean
 }
 
@@ -43,6 +47,7 @@ Examples:
   switchyard run --prompt review src/parse.ts
   switchyard run --yes "run the tests and fix what fails"
   git diff | switchyard run -
+  switchyard run --encrypted --title "the merger" "sum up @contract.md"
   switchyard run --session 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11 "now the tests"
   switchyard run --json "summarise CHANGES.md" > events.jsonl
 
@@ -71,7 +76,15 @@ export function addRunCommand(program: Command, deps: CommandDeps, end: (exitCod
     )
     .option('--prompt <name>', 'use a prompt template (see `switchyard prompts`); the words fill it')
     .option('--file <path>', 'attach a file of the workspace; may be given several times', collect)
-    .option('--title <text>', 'title of the new session')
+    .option('--title <text>', 'title of the new session; it is stored in clear')
+    .addOption(
+      new Option(
+        '--encrypted',
+        'make the new session an encrypted one; its key stays on this machine',
+      ).conflicts('session'),
+    )
+    .option('--no-encrypted', 'a new session in plain text, whatever the configuration says')
+    .option('--interop', 'encrypt so that clients of other makers can read it, too (envelopes of version 1)')
     .option('--json', 'print the events as JSON lines on stdout')
     .addHelpText('after', EXAMPLES)
     .action(async (words: string[], _options: unknown, command: Command) => {
@@ -95,12 +108,14 @@ async function run(
   const session = options.session === undefined ? {} : { sessionId: requireId(options.session, 'session') }
   const config = loadConfig({ cwd })
   if (!config.ok) throw new CommandStop(EXIT.usage, config.error.message)
+  const encrypt = encryptionOf(options, config.value.encryptSessions)
   const policy = policyOf(config.value, options.model)
   if (!policy.ok) throw new CommandStop(EXIT.usage, policy.error.message)
   for (const notice of config.value.notices) io.err(`${io.paint.yellow('note')}: ${notice}\n`)
   const task = await taskOf(words, options, cwd, io)
   const client = await requireClient(url, io, providerKeysFor(policy.value, options.model))
-  if (task === undefined) return runInteractive({ client, cwd, policy: policy.value, io, ...session })
+  if (task === undefined)
+    return runInteractive({ client, cwd, policy: policy.value, encrypt, io, ...session })
   const result = await withInterrupts(io, (signal) =>
     runTask({
       client,
@@ -108,6 +123,7 @@ async function run(
       prompt: task.prompt,
       policy: policy.value,
       localPreferences: config.value.preferences,
+      encrypt,
       approve: approveMode(options),
       io,
       signal,
@@ -146,6 +162,18 @@ async function taskOf(
   if (!fromStdin && io.isTty) return undefined
   return { prompt: await text(process.stdin), ...chosen }
 }
+
+/** The form in which a new session is encrypted: the options beat the configuration. */
+function encryptionOf({ encrypted, interop }: RunOptions, configured: boolean): EnvelopeVersion | null {
+  const wanted = encrypted ?? configured
+  if (interop && !wanted)
+    throw new CommandStop(EXIT.usage, '--interop is about encrypted sessions: add --encrypted')
+  if (!wanted) return null
+  return interop ? INTEROP_VERSION : ENVELOPE_VERSION
+}
+
+/** What every client of the contract reads (D48). */
+const INTEROP_VERSION: EnvelopeVersion = 1
 
 function approveMode({ yes, deny }: RunOptions): ApproveMode {
   if (yes) return 'yes'

@@ -2,10 +2,12 @@ import { realpathSync } from 'node:fs'
 import type { Command } from 'commander'
 import type { SwitchyardClient } from '../../client/client.ts'
 import type { SessionDetail, SessionMessageDetail, SessionSummary } from '../../protocol/execution/session.ts'
+import { ok, type Result } from '../../protocol/result.ts'
 import { type CommandDeps, must, openClient, requireConsent, requireId } from '../command-context.ts'
 import { EXIT } from '../exit-code.ts'
 import type { CliIo } from '../io.ts'
-import { oneLine, printableAnswer } from '../printable.ts'
+import { oneLine, printable, printableAnswer } from '../printable.ts'
+import { SessionKeys } from '../session-keys.ts'
 
 const MAX_TITLE_CHARS = 60
 
@@ -44,23 +46,27 @@ Examples:
       const filter = options.here ? { scope: realpathSync(process.cwd()) } : {}
       const all = must(await client.sessions.list(filter))
       const listed = all.filter((session) => options.archived || !session.archived)
+      const keys = new SessionKeys()
       if (options.json) io.out(`${JSON.stringify(listed, null, 2)}\n`)
-      else for (const session of listed) io.out(`${summaryLine(session)}\n`)
+      else for (const session of listed) io.out(`${await summaryLine(session, keys)}\n`)
       if (listed.length === 0 && !options.json) io.err('no sessions\n')
       end(EXIT.ok)
     })
 
   sessions
     .command('show <id>')
-    .description('Prints the messages of a session, the oldest first.')
+    .description(
+      'Prints the messages of a session, the oldest first. Those of an encrypted session are opened with the key on this machine.',
+    )
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  switchyard sessions show 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11')
     .action(async (typed: string, _options: unknown, command: Command) => {
       const id = requireId(typed, 'session')
       const { options, io, client } = await open<{ json?: boolean }>(command)
       const session = must(await client.sessions.get(id))
-      if (options.json) io.out(`${JSON.stringify(session, null, 2)}\n`)
-      else show(session, io)
+      const messages = await openMessages(session, new SessionKeys())
+      if (options.json) io.out(`${JSON.stringify({ ...session, messages: messages.map(asJson) }, null, 2)}\n`)
+      else show(session, messages, io)
       end(EXIT.ok)
     })
 
@@ -107,20 +113,40 @@ async function remove(
   return EXIT.ok
 }
 
-function summaryLine(session: SessionSummary): string {
-  const marks = [session.archived ? 'archived' : '', session.encrypted ? 'encrypted' : ''].filter(
-    (mark) => mark,
-  )
+/** An encrypted session whose key is elsewhere is marked as locked, before anybody tries to work in it (U35). */
+async function summaryLine(session: SessionSummary, keys: SessionKeys): Promise<string> {
+  const isLocked = session.key_id != null && !(await keys.has(session.key_id))
+  const marks = [
+    session.archived ? 'archived' : '',
+    session.encrypted ? 'encrypted' : '',
+    isLocked ? 'locked' : '',
+  ].filter((mark) => mark)
   const title = oneLine(session.title ?? '', MAX_TITLE_CHARS) || '(untitled)'
   return [session.id, session.updated_at.slice(0, 16).replace('T', ' '), title, ...marks].join('  ')
 }
 
-function show(session: SessionDetail, io: CliIo): void {
-  const text = (raw: string) => (io.outIsTty ? printableAnswer(raw) : raw)
+/** A message with its text, or with why there is none (U35). */
+type Opened = { message: SessionMessageDetail; text: Result<string, string> }
+
+const openMessages = (session: SessionDetail, keys: SessionKeys): Promise<Opened[]> =>
+  Promise.all(
+    session.messages.map(async (message) => {
+      const { content, id } = message
+      if ('plaintext' in content) return { message, text: ok(content.plaintext) }
+      const ref = `message:${id ?? 'unknown'}`
+      return { message, text: await keys.open(session.id, ref, content.encrypted) }
+    }),
+  )
+
+const asJson = ({ message, text }: Opened): SessionMessageDetail =>
+  text.ok ? { ...message, content: { plaintext: text.value } } : message
+
+function show(session: SessionDetail, messages: readonly Opened[], io: CliIo): void {
+  const shown = (raw: string) => (io.outIsTty ? printableAnswer(raw) : raw)
   io.out(`${oneLine(session.title, MAX_TITLE_CHARS) || '(untitled)'}  ${session.id}\n`)
-  for (const message of session.messages) {
-    const content = 'plaintext' in message.content ? message.content.plaintext : '(encrypted)'
-    io.out(`\n${speaker(message)}\n${text(content)}\n`)
+  for (const { message, text } of messages) {
+    const content = text.ok ? shown(text.value) : `(${printable(text.error)})`
+    io.out(`\n${speaker(message)}\n${content}\n`)
   }
 }
 

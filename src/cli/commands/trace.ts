@@ -2,8 +2,10 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Payload, TraceEvent } from '../../protocol/execution/trace.ts'
 import { type CommandDeps, optionsOf, requireClient, requireId, routerUrl } from '../command-context.ts'
 import { EXIT } from '../exit-code.ts'
+import { openTrace } from '../opened-trace.ts'
 import { oneLine } from '../printable.ts'
 import { costLine } from '../run-summary.ts'
+import { SessionKeys } from '../session-keys.ts'
 import { tracePages } from '../trace-pages.ts'
 
 /** As many as the router gives by itself (EC 2.14): a few turns. */
@@ -25,7 +27,7 @@ export function addTraceCommand(program: Command, deps: CommandDeps, end: (exitC
     .command('trace <session>')
     .summary('show what the router decided in a session')
     .description(
-      'Prints what the router did in a session, the oldest first, an event on each line: time (UTC), event, what, model. It never holds texts of prompts, answers or files.',
+      'Prints what the router did in a session, the oldest first, an event on each line: time (UTC), event, what, model. It never holds texts of prompts, answers or files. Of an encrypted session it is opened with the key on this machine.',
     )
     .addOption(
       new Option('--limit <n>', 'at most so many events').argParser(atLeastOne).default(DEFAULT_EVENTS),
@@ -42,11 +44,14 @@ export function addTraceCommand(program: Command, deps: CommandDeps, end: (exitC
       const io = deps.makeIo(options)
       const client = await requireClient(routerUrl(options), io)
       const most = options.all ? Number.POSITIVE_INFINITY : options.limit
+      const keys = new SessionKeys()
       let shown = 0
       // One more than is shown tells whether there are more.
       for await (const page of tracePages(client, session, most + 1)) {
-        const events = page.events.slice(0, most - shown)
-        io.out(events.map((event) => `${options.json ? JSON.stringify(event) : line(event)}\n`).join(''))
+        const { events, locked } = await openTrace(keys, session, page.events.slice(0, most - shown))
+        const shownAs = (event: TraceEvent) =>
+          options.json ? JSON.stringify(event) : line(event, locked.get(event))
+        io.out(events.map((event) => `${shownAs(event)}\n`).join(''))
         shown += events.length
         if (events.length < page.events.length)
           io.err(`${io.paint.yellow('note')}: there are more events; --all shows them\n`)
@@ -62,8 +67,12 @@ function atLeastOne(text: string): number {
   return value
 }
 
-function line({ created_at, event_type, provider, model, payload }: TraceEvent): string {
-  const what = 'plaintext' in payload ? whatHappened(payload.plaintext) : '(encrypted)'
+/** `locked`: why the event cannot be opened, of one that cannot. */
+function line(
+  { created_at, event_type, provider, model, payload }: TraceEvent,
+  locked: string | undefined,
+): string {
+  const what = 'plaintext' in payload ? whatHappened(payload.plaintext) : (locked ?? '(encrypted)')
   return [
     created_at.slice(0, 19).replace('T', ' '),
     event_type.padEnd(EVENT_WIDTH),

@@ -1,10 +1,12 @@
 import type { Command } from 'commander'
-import type { SessionUsageResponse, Usage } from '../../protocol/execution/usage.ts'
+import type { Usage } from '../../protocol/execution/usage.ts'
 import { type CommandDeps, must, optionsOf, requireClient, requireId, routerUrl } from '../command-context.ts'
 import { EXIT } from '../exit-code.ts'
 import type { CliIo } from '../io.ts'
-import { oneLine } from '../printable.ts'
+import { type OpenedUsage, openUsage } from '../opened-usage.ts'
+import { oneLine, printable } from '../printable.ts'
 import { costOf, usageLine } from '../run-summary.ts'
+import { SessionKeys } from '../session-keys.ts'
 
 /** Names of models have some dozen characters; a longer one must not widen the table without end. */
 const MAX_NAME_CHARS = 120
@@ -17,7 +19,7 @@ export function addUsageCommand(program: Command, deps: CommandDeps, end: (exitC
     .command('usage <session>')
     .summary('show the tokens and the cost of a session')
     .description(
-      'Shows what the model calls of a session used: in all, by model and by task. What is not known is "?" or "cost unknown", and is not in the sums.',
+      'Shows what the model calls of a session used: in all, by model and by task. What is not known is "?" or "cost unknown", and is not in the sums. Those of an encrypted session are added up from its trace, with the key on this machine.',
     )
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  switchyard usage 0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b11')
@@ -26,16 +28,18 @@ export function addUsageCommand(program: Command, deps: CommandDeps, end: (exitC
       const options = optionsOf<{ json?: boolean }>(command)
       const io = deps.makeIo(options)
       const client = await requireClient(routerUrl(options), io)
-      const usage = must(await client.usage(session))
-      if (options.json) io.out(`${JSON.stringify(usage, null, 2)}\n`)
-      else show(usage, io)
+      const told = must(await client.usage(session))
+      const opened = await openUsage(client, new SessionKeys(), session, told)
+      if (options.json) io.out(`${JSON.stringify(opened.usage, null, 2)}\n`)
+      else show(opened, io)
       end(EXIT.ok)
     })
 }
 
 type Row = { name: string; requests: number; usage: Usage }
 
-function show({ total, by_model, by_task_type }: SessionUsageResponse, io: CliIo): void {
+function show({ usage, untold, locked }: OpenedUsage, io: CliIo): void {
+  const { total, by_model, by_task_type } = usage
   if (by_model.length === 0) {
     io.err('no model was called yet\n')
     return
@@ -50,8 +54,10 @@ function show({ total, by_model, by_task_type }: SessionUsageResponse, io: CliIo
   io.out(`total  ${calls(requests)}  ${counters(total)}\n`)
   io.out(`\nby model\n${table(models)}`)
   if (tasks.length > 0) io.out(`\nby task\n${table(tasks)}`)
-  if (models.some(({ usage }) => !isKnown(usage)))
-    io.err(`${io.paint.yellow('note')}: not everything is known; the sums hold only what is\n`)
+  const note = (text: string) => io.err(`${io.paint.yellow('note')}: ${text}\n`)
+  if (locked !== undefined) note(`what ${calls(untold)} used is encrypted (${printable(locked)})`)
+  else if (untold > 0 || models.some(({ usage }) => !isKnown(usage)))
+    note('not everything is known; the sums hold only what is')
 }
 
 function table(rows: readonly Row[]): string {

@@ -32,8 +32,17 @@ export function summaryLine(turns: readonly Turn[]): string {
   return wrap(words.join(' → '), WIDTH).join('\n')
 }
 
+/** Why events cannot be opened, of those that cannot (U35). */
+export type Locked = ReadonlyMap<TraceEvent, string>
+
 /** One turn for people: what was decided, why, what came of it, and whether it is decided alike again. */
-export function turnText(turn: Turn, decisions: readonly Decision[], runs: number, paint: Paint): string {
+export function turnText(
+  turn: Turn,
+  decisions: readonly Decision[],
+  runs: number,
+  paint: Paint,
+  locked: Locked = new Map(),
+): string {
   const { events } = turn
   const { intent, model } = servedBy(turn)
   const [first] = events
@@ -48,7 +57,7 @@ export function turnText(turn: Turn, decisions: readonly Decision[], runs: numbe
     ...events.map(
       (event, index) => decisionText(event, decisions, paint) + contextText(events, index, paint),
     ),
-    happeningsText(events, paint),
+    happeningsText(events, locked, paint),
     labelled('check', checkEntries(events, decisions, paint), paint.dim),
   ].join('')
 }
@@ -122,12 +131,12 @@ function contextText(events: readonly TraceEvent[], from: number, paint: Paint):
   return labelled('context', sayIncluded(selections), paint.dim) + labelled('left out', leftOut, paint.dim)
 }
 
-function happeningsText(events: readonly TraceEvent[], paint: Paint): string {
+function happeningsText(events: readonly TraceEvent[], locked: Locked, paint: Paint): string {
   const sealed = counts(events.filter(({ payload }) => 'encrypted' in payload))
   return [
     labelled('tools', sayCalls(events), paint.dim),
     labelled('used', sayCosts(events), paint.dim),
-    labelled('encrypted', sealed, paint.dim),
+    labelled('encrypted', [...sealed, ...reasonsOf(events, locked)], paint.dim),
     labelled('answer', spoke(events) ? [] : ['none is told of'], paint.dim),
   ].join('')
 }
@@ -168,6 +177,11 @@ function checkEntries(events: readonly TraceEvent[], decisions: readonly Decisio
       return assertNever(verdict)
   }
 }
+
+/** Each reason once: as a rule they all lack the same key. */
+const reasonsOf = (events: readonly TraceEvent[], locked: Locked): string[] => [
+  ...new Set(events.flatMap((event) => locked.get(event) ?? [])),
+]
 
 function unknownReason(events: readonly TraceEvent[], decisions: readonly Decision[]): string {
   if (events.some(({ payload }) => 'encrypted' in payload)) return 'it is encrypted'

@@ -49,13 +49,13 @@ function answer(state: RunState, input: Continuation, context: StepContext): Ste
     case 'inject':
       return inject(state, message.data.messages, input, context)
     case 'tool_results':
-      return toolResults(state, digest, message.data.results, message.data.encrypted, context)
+      return toolResults(state, digest, message.data.results, context)
     case 'approval_decisions':
-      return decide(state, digest, message.data.decisions, message.data.encrypted, context)
+      return decide(state, digest, message.data.decisions, context)
     case 'decrypted':
-      return decrypted(state, digest, message.data.plaintext, message.data.encrypted, context)
+      return decrypted(state, digest, message.data.plaintext, context)
     case 'sealed':
-      return sealed(state, message.data.encrypted)
+      return sealed(state)
     default:
       return assertNever(message)
   }

@@ -5,14 +5,14 @@ import type {
   ToolResult,
 } from '../../protocol/execution/continue.ts'
 import { failure } from '../../protocol/execution/errors.ts'
-import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
+import type { PlainMap } from '../../protocol/execution/sealed.ts'
 import type { Payload } from '../../protocol/execution/trace.ts'
 import { acquire, serveNext, withTraces } from './begin.ts'
 import { withCostGrant } from './cost-grants.ts'
 import { idle } from './envelope.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import { withGrant } from './grants.ts'
-import { decisionTarget, type PendingWrite, type RunPhase, type RunState } from './state.ts'
+import { decisionTarget, type RunPhase, type RunState } from './state.ts'
 import type { Refusal, Step, StepContext } from './step.ts'
 import type { Write } from './writes.ts'
 
@@ -36,7 +36,6 @@ export function toolResults(
   state: RunState,
   digest: string,
   results: ToolResult[],
-  encrypted: SealedMap | undefined,
   context: StepContext,
 ): Step | Refusal {
   const { phase } = state
@@ -58,10 +57,8 @@ export function toolResults(
   const open = new Map(phase.calls.filter(({ settled }) => !settled).map((call) => [call.callId, call]))
   const missing = [...open.keys()].filter((callId) => !answered.has(callId))
   if (missing.length > 0) return refuse('every outstanding call needs a result', { missing })
-  const unsealed = missingSeals(phase.pending, encrypted)
-  if (unsealed.length > 0) return refuse('content is still unsealed', { missing: unsealed })
   const active = acquire(context)
-  const writes: Write[] = sealedWrites(phase.pending, encrypted)
+  const writes: Write[] = []
   const events: RunEvent[] = []
   const payloads: Payload[] = []
   for (const { call_id: callId, content, is_error: failed, decision } of results) {
@@ -97,22 +94,19 @@ export function decide(
   state: RunState,
   digest: string,
   decisions: ApprovalDecisionEntry[],
-  encrypted: SealedMap | undefined,
   context: StepContext,
 ): Step | Refusal {
   const { phase } = state
   if (phase.k !== 'AwaitingApproval') return doesNotFit('approval_decisions', phase)
   const entry = decisions.find(({ approval_id: id }) => id === phase.approvalId)
   if (!entry) return refuse('no decision names the pending approval', { approval_id: phase.approvalId })
-  const unsealed = missingSeals(phase.pending, encrypted)
-  if (unsealed.length > 0) return refuse('content is still unsealed', { missing: unsealed })
   const settled = phase.decided !== null
   const decision = phase.decided ?? entry.decision
   const reason = entry.reason ?? undefined
   const target = decisionTarget(phase)
   const withReason = reason === undefined ? {} : { reason }
   const declined = decision === 'rejected' ? phase.disclosure : undefined
-  const writes: Write[] = sealedWrites(phase.pending, encrypted)
+  const writes: Write[] = []
   if (!settled) {
     writes.push({
       w: 'approval',
@@ -185,40 +179,26 @@ export function decrypted(
   state: RunState,
   digest: string,
   plaintext: PlainMap,
-  encrypted: SealedMap | undefined,
   context: StepContext,
 ): Step | Refusal {
   const { phase } = state
   if (phase.k !== 'AwaitingDecrypt') return doesNotFit('decrypted', phase)
   const closed = phase.records.filter((ref) => plaintext[ref] === undefined)
   if (closed.length > 0) return refuse('content is still missing in plaintext', { missing: closed })
-  const unsealed = missingSeals(phase.pending, encrypted)
-  if (unsealed.length > 0) return refuse('content is still unsealed', { missing: unsealed })
   const active = acquire(context)
   const next: RunState = { ...state, active, unsettled: { digest, kind: 'decrypted' } }
-  return serveNext(next, sealedWrites(phase.pending, encrypted), [], state.turn, plaintext)
+  return serveNext(next, [], [], state.turn)
 }
 
 /** `sealed`: the ciphertext of everything that the completed turn left open; the run goes idle. */
-export function sealed(state: RunState, encrypted: SealedMap): Step | Refusal {
+export function sealed(state: RunState): Step | Refusal {
   const { phase } = state
   if (phase.k !== 'AwaitingEncrypt') return doesNotFit('sealed', phase)
-  const unsealed = missingSeals(phase.pending, encrypted)
-  if (unsealed.length > 0) return refuse('content is still unsealed', { missing: unsealed })
   return {
     state: { ...state, phase: { k: 'Idle' }, unsettled: null, checkpointTurnId: null },
-    writes: sealedWrites(phase.pending, encrypted),
+    writes: [],
     events: [],
     effects: [],
     reply: { by: 'outcome', outcome: idle(state.traceId) },
   }
 }
-
-const missingSeals = (pending: PendingWrite[], encrypted: SealedMap | undefined): string[] =>
-  pending.filter(({ ref }) => encrypted?.[ref] === undefined).map(({ ref }) => ref)
-
-const sealedWrites = (pending: PendingWrite[], encrypted: SealedMap | undefined): Write[] =>
-  pending.flatMap(({ ref }) => {
-    const payload = encrypted?.[ref]
-    return payload === undefined ? [] : [{ w: 'sealed' as const, ref, payload }]
-  })

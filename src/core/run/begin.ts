@@ -1,5 +1,4 @@
 import { failure } from '../../protocol/execution/errors.ts'
-import type { PlainMap } from '../../protocol/execution/sealed.ts'
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { RunInputEvent } from './inputs.ts'
 import { LEASE_MS, type RunState, type Serving } from './state.ts'
@@ -127,20 +126,14 @@ export function withTraces(
 }
 
 /** Opens the turn that `state.active` locks. */
-export function serveNext(
-  state: RunState,
-  writes: Write[],
-  events: RunEvent[],
-  turn: number,
-  plaintext?: PlainMap,
-): Step {
+export function serveNext(state: RunState, writes: Write[], events: RunEvent[], turn: number): Step {
   const { active } = state
   if (active === null) return { state, writes, events, effects: [] }
   return {
     state: { ...state, turn },
     writes: [...writes, { w: 'open_turn', turnId: active.turnId, runId: state.runId, turn }],
     events,
-    effects: [{ e: 'serve_turn', lease: active.lease, ...(plaintext === undefined ? {} : { plaintext }) }],
+    effects: [{ e: 'serve_turn', lease: active.lease }],
     reply: { by: 'turn', turnId: active.turnId },
   }
 }

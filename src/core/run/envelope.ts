@@ -20,15 +20,12 @@ const NEXT = {
   awaiting_encrypt: ['sealed', 'break'],
 } satisfies Record<string, ContinueKind[]>
 
-const sealing = (toEncrypt: PlainMap | null) => (toEncrypt === null ? {} : { to_encrypt: toEncrypt })
-
-/** A completed turn: terminal in a plaintext session, waiting for its ciphertext in a sealed one. */
+/** A completed turn; terminal, unless there is something to seal (`withToEncrypt`). */
 export function completed(
   text: string,
   ending: AnswerEnding | null,
   { classification, routing, context }: TurnReport,
   usage: Usage,
-  toEncrypt: PlainMap | null,
   traceId: string,
 ): TurnResponse {
   const { provider, model, fallback_used, override_used, matched_rule } = routing
@@ -48,20 +45,14 @@ export function completed(
       },
       context,
       usage,
-      ...sealing(toEncrypt),
       trace_id: traceId,
     },
-    ...(toEncrypt === null ? {} : { allowed_continuations: NEXT.awaiting_encrypt }),
   }
 }
 
-export const awaitingTool = (
-  toolRequests: ToolRequest[],
-  toEncrypt: PlainMap | null,
-  traceId: string,
-): TurnResponse => ({
+export const awaitingTool = (toolRequests: ToolRequest[], traceId: string): TurnResponse => ({
   status: 'awaiting_tool',
-  data: { tool_requests: toolRequests, ...sealing(toEncrypt), trace_id: traceId },
+  data: { tool_requests: toolRequests, trace_id: traceId },
   allowed_continuations: NEXT.awaiting_tool,
 })
 
@@ -81,25 +72,47 @@ export function gateDetail(gate: Gate): Record<string, unknown> {
   }
 }
 
-export const awaitingApproval = (
-  approval: PendingApproval,
-  toEncrypt: PlainMap | null,
-  traceId: string,
-): TurnResponse => ({
+export const awaitingApproval = (approval: PendingApproval, traceId: string): TurnResponse => ({
   status: 'awaiting_approval',
-  data: { approval, ...sealing(toEncrypt), trace_id: traceId },
+  data: { approval, trace_id: traceId },
   allowed_continuations: NEXT.awaiting_approval,
 })
 
-export const awaitingDecrypt = (
-  toDecrypt: SealedMap,
-  toEncrypt: PlainMap | null,
-  traceId: string,
-): TurnResponse => ({
+export const awaitingDecrypt = (toDecrypt: SealedMap, traceId: string): TurnResponse => ({
   status: 'awaiting_decrypt',
-  data: { to_decrypt: toDecrypt, ...sealing(toEncrypt), trace_id: traceId },
+  data: { to_decrypt: toDecrypt, trace_id: traceId },
   allowed_continuations: NEXT.awaiting_decrypt,
 })
+
+/** Content is left to seal, and nothing else is waited for (EC 5.5). */
+export const awaitingEncrypt = (toEncrypt: PlainMap, traceId: string, ended?: EndedRun): TurnResponse => ({
+  status: 'awaiting_encrypt',
+  data: { to_encrypt: toEncrypt, trace_id: traceId, ...(ended === undefined ? {} : { ended }) },
+  allowed_continuations: NEXT.awaiting_encrypt,
+})
+
+/** An outcome with the texts that the client has to seal (EC 17.3); an ending that has no place for them stays as it is. */
+export function withToEncrypt(outcome: TurnResponse, toEncrypt: PlainMap): TurnResponse {
+  if (Object.keys(toEncrypt).length === 0) return outcome
+  switch (outcome.status) {
+    case 'completed':
+      return {
+        ...outcome,
+        data: { ...outcome.data, to_encrypt: toEncrypt },
+        allowed_continuations: NEXT.awaiting_encrypt,
+      }
+    case 'awaiting_tool':
+      return { ...outcome, data: { ...outcome.data, to_encrypt: toEncrypt } }
+    case 'awaiting_approval':
+      return { ...outcome, data: { ...outcome.data, to_encrypt: toEncrypt } }
+    case 'awaiting_decrypt':
+      return { ...outcome, data: { ...outcome.data, to_encrypt: toEncrypt } }
+    case 'awaiting_encrypt':
+      return { ...outcome, data: { ...outcome.data, to_encrypt: toEncrypt } }
+    default:
+      return outcome
+  }
+}
 
 export const idle = (traceId: string, ended?: EndedRun): TurnResponse => ({
   status: 'idle',

@@ -1,6 +1,4 @@
 import { failure } from '../../protocol/execution/errors.ts'
-import type { ContentRef } from '../../protocol/execution/ids.ts'
-import type { PlainMap } from '../../protocol/execution/sealed.ts'
 import type { Payload } from '../../protocol/execution/trace.ts'
 import type { ToolRequest, TurnResponse } from '../../protocol/execution/turn.ts'
 import type { MediatedCall } from '../mediate.ts'
@@ -10,7 +8,7 @@ import { awaitingApproval, awaitingDecrypt, awaitingTool, completed, failed, gat
 import { boundText, eventTurnId, type RunEvent } from './events.ts'
 import type { RunInputEvent, TurnReport } from './inputs.ts'
 import { saidBy, saying } from './saying.ts'
-import type { LastRoute, RunState, Serving, ToolWait } from './state.ts'
+import { type LastRoute, passedGate, type RunState, type Serving, type ToolWait } from './state.ts'
 import type { Step, StepContext } from './step.ts'
 import type { NewCall, TracePayload, Write } from './writes.ts'
 
@@ -72,7 +70,6 @@ export function resolved(
       ...(gate.kind === 'remote_disclosure' ? { disclosure: gate.disclosure } : { cost: gate.cost }),
       decided: null,
       ...(failed === undefined || failed.length === 0 ? {} : { failed }),
-      pending: [],
       resume: 'Invoke',
     },
     active: null,
@@ -82,33 +79,31 @@ export function resolved(
   const events: RunEvent[] = [{ type: 'approval_requested', approvalId, kind: gate.kind }]
   const traced = withTraces({ state: paused, writes: before, events, effects: [] }, turnId, told, context)
   const approval = { approval_id: approvalId, kind: gate.kind, detail: gateDetail(gate) }
-  return close(traced, turnId, 'done', awaitingApproval(approval, null, traced.state.traceId))
+  return close(traced, turnId, 'done', awaitingApproval(approval, traced.state.traceId))
 }
 
 /** Sealed content has to be opened first: the lock goes, the pause names what is needed (EC 17.3). */
 export function pauseForDecryption(
   state: RunState,
   { turnId }: Serving,
-  { toDecrypt, toEncrypt }: Input<'decryption_needed'>,
+  { toDecrypt }: Input<'decryption_needed'>,
 ): Step {
+  const gate = passedGate(state)
   const paused: RunState = {
     ...state,
     phase: {
       k: 'AwaitingDecrypt',
       records: Object.keys(toDecrypt),
-      pending: pendingOf(toEncrypt),
+      ...(gate === null ? {} : { gate }),
       resume: 'BuildPrompt',
     },
     active: null,
     unsettled: null,
     checkpointTurnId: turnId,
   }
-  const outcome = awaitingDecrypt(toDecrypt, toEncrypt, state.traceId)
+  const outcome = awaitingDecrypt(toDecrypt, state.traceId)
   return close({ state: paused, writes: [], events: [], effects: [] }, turnId, 'done', outcome)
 }
-
-const pendingOf = (toEncrypt: PlainMap | null): { ref: ContentRef }[] =>
-  Object.keys(toEncrypt ?? {}).map((ref) => ({ ref }))
 
 /** The model has answered: the run completes, waits for the client, or the model is asked again (EC 6). */
 export function finishResponse(
@@ -152,14 +147,14 @@ export function finishResponse(
   )
   const paused: RunState = {
     ...routed,
-    phase: { k: 'AwaitingTool', calls: waits, pending: pendingOf(input.toEncrypt), resume: 'NextTurn' },
+    phase: { k: 'AwaitingTool', calls: waits, resume: 'NextTurn' },
     active: null,
     unsettled: null,
     unattendedRounds: 0,
     checkpointTurnId: turnId,
   }
   const traced = withTraces({ state: paused, writes, events, effects: [] }, turnId, payloads, context)
-  return close(traced, turnId, 'done', awaitingTool(requests, input.toEncrypt, traced.state.traceId))
+  return close(traced, turnId, 'done', awaitingTool(requests, traced.state.traceId))
 }
 
 /** Every call was answered by the router: the model is invoked again in the same turn, a bounded number of times. */
@@ -193,7 +188,7 @@ function askAgain(
 function runCompleted(
   state: RunState,
   { turnId }: Serving,
-  { text, ending, report, call, usage, toEncrypt }: Input<'model_responded'>,
+  { text, ending, report, call, usage }: Input<'model_responded'>,
   writes: Write[],
   payloads: Payload[],
   context: StepContext,
@@ -201,10 +196,7 @@ function runCompleted(
   const message = saying(state.runId, text, call, context)
   const next: RunState = {
     ...state,
-    phase:
-      toEncrypt === null
-        ? { k: 'Idle' }
-        : { k: 'AwaitingEncrypt', pending: pendingOf(toEncrypt), resume: 'Finalize' },
+    phase: { k: 'Idle' },
     active: null,
     unsettled: null,
     unattendedRounds: 0,
@@ -219,19 +211,14 @@ function runCompleted(
     payloads,
     context,
   )
-  return close(
-    traced,
-    turnId,
-    'done',
-    completed(text, ending, report, usage, toEncrypt, traced.state.traceId),
-  )
+  return close(traced, turnId, 'done', completed(text, ending, report, usage, traced.state.traceId))
 }
 
 /** A planning turn that ends without calls is a plan to be approved; it stays in the transcript as well (EC 14). */
 function planMade(
   state: RunState,
   { turnId }: Serving,
-  { text, ending, call, toEncrypt }: Input<'model_responded'>,
+  { text, ending, call }: Input<'model_responded'>,
   writes: Write[],
   payloads: Payload[],
   context: StepContext,
@@ -244,7 +231,6 @@ function planMade(
   const approvalId = context.newId()
   const version = (state.planVersion ?? 0) + 1
   const message = saying(state.runId, text, call, context)
-  const pending = pendingOf(toEncrypt)
   const next: RunState = {
     ...state,
     phase: {
@@ -253,7 +239,6 @@ function planMade(
       kind: 'plan',
       planId,
       decided: null,
-      pending,
       resume: 'NextTurn',
     },
     active: null,
@@ -276,11 +261,11 @@ function planMade(
   const detail = {
     plan: planId,
     version,
-    ...(toEncrypt === null ? { content: text } : {}),
+    content: text,
     ...(ending === null ? {} : { ending }),
   }
   const approval = { approval_id: approvalId, kind: 'plan' as const, detail }
-  return close(traced, turnId, 'done', awaitingApproval(approval, toEncrypt, traced.state.traceId))
+  return close(traced, turnId, 'done', awaitingApproval(approval, traced.state.traceId))
 }
 
 /** A turn that failed ends its run (EC 5.7). What had been said is kept as interrupted (D24). */

@@ -2,7 +2,7 @@ import type { ContinueRequest } from '../../protocol/execution/continue.ts'
 import type { Failure } from '../../protocol/execution/errors.ts'
 import type { ModelReference } from '../../protocol/execution/ids.ts'
 import type { TaskIntent } from '../../protocol/execution/policy.ts'
-import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
+import type { SealedMap } from '../../protocol/execution/sealed.ts'
 import type {
   AnswerEnding,
   Classification,
@@ -66,7 +66,7 @@ export type RunInputEvent =
       failedCall: CallRecord | null
     }
   /** Sealed content has to be opened by the client before the prompt can be built (EC 17.3). */
-  | { type: 'decryption_needed'; lease: string; toDecrypt: SealedMap; toEncrypt: PlainMap | null }
+  | { type: 'decryption_needed'; lease: string; toDecrypt: SealedMap }
   | {
       type: 'model_responded'
       lease: string
@@ -79,8 +79,6 @@ export type RunInputEvent =
       call: CallRecord
       /** Of all calls of the turn so far. */
       usage: Usage
-      /** In a sealed session: what the router wrote and the client has to seal (EC 17.2). */
-      toEncrypt: PlainMap | null
     }
   | {
       type: 'turn_failed'

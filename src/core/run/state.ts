@@ -3,9 +3,6 @@ import type { ContentRef, Decimal, ModelReference, Provider } from '../../protoc
 import type { TaskIntent } from '../../protocol/execution/policy.ts'
 import type { ApprovalKind, ToolApproval } from '../../protocol/execution/turn.ts'
 
-/** Where a paused turn goes on once its wait is answered (EC 5.4). */
-export type Resume = 'BuildPrompt' | 'Invoke' | 'NextTurn' | 'Finalize'
-
 /** A call that the client has to answer. */
 export type ToolWait = {
   callId: string
@@ -16,8 +13,23 @@ export type ToolWait = {
   settled: boolean
 }
 
-/** Content that a sealed session keeps only once its ciphertext has come back (EC 5.1). */
-export type PendingWrite = { ref: ContentRef }
+/**
+ * What a sealed session still lacks the ciphertext of (EC 17.3). Its rows are stored without their texts; the texts are in
+ * memory, and lost with it.
+ */
+export type Unsealed = {
+  /** In the order in which it was made. */
+  refs: ContentRef[]
+  /** So many of them the client has been asked to seal; the others came up since. */
+  told: number
+  /**
+   * The request whose turn led to the present pause: sent again after the texts of the pause were lost, it is served
+   * again (D20).
+   */
+  answered: { digest: string; kind: string; planning?: true } | null
+  /** Of `refs`, the user's words that came with the request being served. */
+  words: ContentRef | null
+}
 
 /** What was shown to the user before a model may see it (EC 13). */
 export type Disclosure = {
@@ -53,11 +65,23 @@ export type CostGrant = Pick<AskedCost, 'rule' | 'provider' | 'model'> & {
   upTo?: Decimal
 }
 
+/** A gate that the turn being served stood at, and that has been decided. */
+export type PassedGate = {
+  /** What had been asked before the gate, and did not answer. */
+  failed?: readonly ModelReference[]
+}
+
 /** The durable checkpoint of a run (EC 5.1). Each phase carries only its own fields. */
 export type RunPhase =
   | { k: 'Idle' }
-  | { k: 'AwaitingDecrypt'; records: ContentRef[]; pending: PendingWrite[]; resume: Resume }
-  | { k: 'AwaitingTool'; calls: ToolWait[]; pending: PendingWrite[]; resume: 'NextTurn' }
+  | {
+      k: 'AwaitingDecrypt'
+      records: ContentRef[]
+      /** The gate that was decided before it turned out that content has to be opened first. */
+      gate?: PassedGate
+      resume: 'BuildPrompt'
+    }
+  | { k: 'AwaitingTool'; calls: ToolWait[]; resume: 'NextTurn' }
   | {
       k: 'AwaitingApproval'
       approvalId: string
@@ -72,10 +96,10 @@ export type RunPhase =
       decided: ApprovalDecision | null
       /** What had been asked in this turn before the gate, and did not answer. */
       failed?: readonly ModelReference[]
-      pending: PendingWrite[]
       resume: 'Invoke' | 'NextTurn'
     }
-  | { k: 'AwaitingEncrypt'; pending: PendingWrite[]; resume: 'Finalize' }
+  /** `stopped`: the client was asked once before and stopped: a stop now gives up what is unsealed. */
+  | { k: 'AwaitingEncrypt'; stopped?: true; resume: 'Finalize' }
 
 /** The processing lock: a turn is being served, independent of the phase (EC 5.2). */
 export type Serving = { lease: string; turnId: string; startedAtMs: number; leaseUntilMs: number }
@@ -124,6 +148,8 @@ export type RunState = {
   traceId: string
   /** The turn whose outcome is the run's current envelope; null until the run reaches its first checkpoint. */
   checkpointTurnId: string | null
+  /** Of a sealed session only. */
+  unsealed?: Unsealed
 }
 
 /** What an approval decides: a plan, or a gate, which is nothing but its approval (EC 13). */
@@ -141,6 +167,13 @@ export const decisionTarget = ({
  */
 export const isOver = ({ active, unsettled, phase }: RunState): boolean =>
   active === null && unsettled === null && (phase.k === 'Idle' || phase.k === 'AwaitingEncrypt')
+
+/** The gate that this turn stood at, now that it has been decided; null for a turn that begins. */
+export function passedGate({ phase }: RunState): PassedGate | null {
+  if (phase.k === 'AwaitingDecrypt') return phase.gate ?? null
+  if (phase.k !== 'AwaitingApproval' || phase.kind === 'plan' || phase.decided === null) return null
+  return phase.failed === undefined ? {} : { failed: phase.failed }
+}
 
 /** How long a lock holds without being renewed (D21). */
 export const LEASE_MS = 90_000

@@ -8,14 +8,15 @@ import type { RunEvent } from './events.ts'
 import { finishFailure, finishResponse, pauseForDecryption, resolved } from './finish.ts'
 import { revokeGrant } from './grants.ts'
 import type { RunInputEvent } from './inputs.ts'
+import { type Sealing, sealedStep } from './sealing.ts'
 import { LEASE_MS, type RunState } from './state.ts'
 import { recover } from './supersede.ts'
 import type { Write } from './writes.ts'
 
 /** What the shell does after the commit. Each is safe to lose: the state tells what is still owed. */
 export type Effect =
-  /** Decide and serve the turn that holds this lease. `plaintext` is opened content, for this turn only. */
-  | { e: 'serve_turn'; lease: string; plaintext?: PlainMap }
+  /** Decide and serve the turn that holds this lease. */
+  | { e: 'serve_turn'; lease: string }
   /** Cut the upstream call of a turn that was superseded, and end what waits for it. */
   | { e: 'cancel_turn'; turnId: string }
   /** The turn has its outcome. */
@@ -25,13 +26,21 @@ export type Effect =
 export type Reply = { by: 'turn'; turnId: string } | { by: 'outcome'; outcome: TurnResponse }
 
 /** `state`, `writes` and `events` are committed together; `effects` happen only after that. */
-export type Step = { state: RunState; writes: Write[]; events: RunEvent[]; effects: Effect[]; reply?: Reply }
+export type Step = {
+  state: RunState
+  writes: Write[]
+  events: RunEvent[]
+  effects: Effect[]
+  reply?: Reply
+  /** Of a sealed session: texts for memory, and for nothing else. */
+  contents?: PlainMap
+}
 
 /** A refused input: nothing changes. */
 export type Refusal = { refused: Failure }
 
 /** Time and ids come in from outside; ids are UUIDv7 (D22). */
-export type StepContext = { nowMs: number; newId: () => string }
+export type StepContext = { nowMs: number; newId: () => string; sealing?: Sealing }
 
 /** An input that came too late: a turn that was superseded in the meantime reports. */
 export const DROPPED = { dropped: true } as const
@@ -40,7 +49,16 @@ export const DROPPED = { dropped: true } as const
  * The run machine (EC 5): one pure function from a state and an input to the next state and what has to be stored,
  * told and done. `null` is a session that never had a run.
  */
-export function step(
+export const step = (
+  state: RunState | null,
+  input: RunInputEvent,
+  context: StepContext,
+): Step | Refusal | typeof DROPPED =>
+  context.sealing === undefined
+    ? clearStep(state, input, context)
+    : sealedStep(clearStep, state, input, context, context.sealing)
+
+function clearStep(
   state: RunState | null,
   input: RunInputEvent,
   context: StepContext,

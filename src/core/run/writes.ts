@@ -24,7 +24,10 @@ export type SelectionList = {
   items: { path?: string; kind: string; included: boolean; reason: string }[]
 }
 
-export type TracePayload = Payload | SelectionList
+/** Of a sealed session: what kind of event it is stays clear, the rest stands in the envelope `trace:<id>` (EC 19). */
+export type SealedTrace = { type: 'sealed'; event_type: Payload['type'] }
+
+export type TracePayload = Payload | SelectionList | SealedTrace
 
 /** One upstream call and what it used. `usage` is null when it is unknown (D23, U43). */
 export type CallRecord = {
@@ -41,6 +44,8 @@ export type CallRecord = {
     reasoningTokens?: number
   } | null
   cost?: Decimal
+  /** Of a sealed session: what it used stands in its trace alone (EC 20.2). */
+  sealed?: true
   /** Content that only local models may see took part: so may what was answered (U37). */
   localOnly?: true
   /** What the prompt held: a policy that gets stricter later applies to the answer as well (U37). */
@@ -115,4 +120,7 @@ export type Write =
       status: 'done' | 'failed' | 'superseded' | 'interrupted'
       outcome: TurnResponse | null
     }
+  /** The ciphertext of content whose row was stored without its text. */
   | { w: 'sealed'; ref: ContentRef; payload: EncryptedPayload }
+  /** Content that nobody sealed and nobody holds any more: what was stored for it goes. */
+  | { w: 'dropped'; refs: ContentRef[] }

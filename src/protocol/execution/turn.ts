@@ -166,7 +166,11 @@ const outcomes = {
   },
   awaiting_encrypt: {
     status: z.literal('awaiting_encrypt'),
-    data: z.object({ to_encrypt: PlainMap, trace_id: z.string() }),
+    data: z.object({
+      to_encrypt: PlainMap,
+      trace_id: z.string(),
+      ended: EndedRun.optional().describe('What this message has ended, if there was anything to end.'),
+    }),
   },
   idle: {
     status: z.literal('idle'),

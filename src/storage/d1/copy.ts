@@ -60,7 +60,7 @@ export async function writeCopy(
       model: message.model ?? null,
       content: orOmitted(() => message.text, message.omittedText),
       calls:
-        message.calls.length === 0 && message.omittedCalls === undefined
+        'length' in message.calls && message.calls.length === 0 && message.omittedCalls === undefined
           ? null
           : orOmitted(() => JSON.stringify(message.calls), message.omittedCalls),
       interrupted: message.interrupted,

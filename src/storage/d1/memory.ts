@@ -135,14 +135,15 @@ export async function writeChanges(
 
 type MemoryRow = typeof userMemory.$inferSelect | typeof contextMemory.$inferSelect
 
-function toRecord(row: MemoryRow): MemoryRecord {
+/** `sealed`: the row is of a session that is encrypted, and what it holds is an envelope. */
+function toRecord(row: MemoryRow, sealed = false): MemoryRecord {
   const inSession = 'sessionId' in row
   return {
     id: row.id,
     scope: inSession ? 'session' : 'user',
     ...(inSession ? { session_id: row.sessionId } : {}),
     ...(row.key === null ? {} : { key: row.key }),
-    content: row.content,
+    ...(sealed ? { content: '', encrypted: JSON.parse(row.content) } : { content: row.content }),
     ...(row.localOnly ? { local_only: true } : {}),
     created_at: toWireTime(row.createdAt),
     updated_at: toWireTime(row.updatedAt),
@@ -150,12 +151,8 @@ function toRecord(row: MemoryRow): MemoryRecord {
 }
 
 /** What is remembered of a user and in the user's sessions, the newest first (D50). */
-export async function listMemory(
-  db: Database,
-  userId: string,
-  { scope, sessionId }: { scope?: MemoryScope; sessionId?: string },
-): Promise<MemoryRecord[]> {
-  const wantsUser = scope !== 'session' && sessionId === undefined
+export async function listMemory(db: Database, userId: string, scope?: MemoryScope): Promise<MemoryRecord[]> {
+  const wantsUser = scope !== 'session'
   const wantsSession = scope !== 'user'
   const [ofUser, ofSessions] = await orFault(
     db.batch([
@@ -166,24 +163,18 @@ export async function listMemory(
         .orderBy(desc(userMemory.updatedAt), desc(userMemory.id))
         .limit(wantsUser ? MAX_LISTED_FACTS : 0),
       db
-        .select({ fact: contextMemory })
+        .select({ fact: contextMemory, keyId: sessions.keyId })
         .from(contextMemory)
         .innerJoin(sessions, eq(sessions.id, contextMemory.sessionId))
-        .where(
-          and(
-            eq(sessions.userId, userId),
-            isNull(contextMemory.forgottenAt),
-            ...(sessionId === undefined ? [] : [eq(sessions.id, sessionId)]),
-          ),
-        )
+        .where(and(eq(sessions.userId, userId), isNull(contextMemory.forgottenAt)))
         .orderBy(desc(contextMemory.updatedAt), desc(contextMemory.id))
         .limit(wantsSession ? MAX_LISTED_FACTS : 0),
     ]),
   )
-  return [...ofUser, ...ofSessions.map(({ fact }) => fact)]
-    .sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? 1 : -1))
+  return [...ofUser.map((fact) => ({ fact, keyId: null })), ...ofSessions]
+    .sort((a, b) => b.fact.updatedAt - a.fact.updatedAt || (a.fact.id < b.fact.id ? 1 : -1))
     .slice(0, MAX_LISTED_FACTS)
-    .map(toRecord)
+    .map(({ fact, keyId }) => toRecord(fact, keyId !== null))
 }
 
 /** What D1 knows of an id that a client names. */

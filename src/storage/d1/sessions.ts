@@ -2,13 +2,10 @@ import { and, desc, eq, lt, or, sql } from 'drizzle-orm'
 import type { SessionRow } from '../session/session-row.ts'
 import type { Database } from './database.ts'
 import { orFault } from './fault.ts'
-import { authTokens, createKeys, sessions } from './schema.ts'
+import { authTokens, createKeys, sessions, users } from './schema.ts'
 
 /** What D1 knows of a session. */
 export type ListedSession = Omit<SessionRow, 'deletedAtMs' | 'rev'>
-
-/** Lists hold at most this many sessions (D52). */
-export const MAX_LISTED_SESSIONS = 1000
 
 const toListed = (row: typeof sessions.$inferSelect): ListedSession => ({
   sessionId: row.id,
@@ -31,31 +28,59 @@ export const selectOwnedSession = (db: Database, sessionId: string, tokenId: str
 
 export type CreateKey = { key: string; digest: string }
 
-/** Stores a new session, and under which key it was made. */
+/**
+ * Stores a new session, and under which key it was made; false when the user has `most` sessions already that are not
+ * archived.
+ */
 export async function insertSession(
   db: Database,
   row: SessionRow,
   createKey: CreateKey | null,
-): Promise<void> {
-  const insert = db.insert(sessions).values({
-    id: row.sessionId,
-    userId: row.userId,
-    title: row.title,
-    scope: row.scope,
-    keyId: row.keyId,
-    createdAt: row.createdAtMs,
-    updatedAt: row.updatedAtMs,
-    archivedAt: row.archivedAtMs,
-    rev: row.rev,
-  })
-  if (createKey === null) {
-    await orFault(insert)
-    return
-  }
+  most: number,
+): Promise<boolean> {
   const { userId, sessionId, createdAtMs: createdAt } = row
-  await orFault(
-    db.batch([insert, db.insert(createKeys).values({ userId, sessionId, createdAt, ...createKey })]),
+  // Counted in the statement that inserts, so that requests at the same time cannot pass the limit together.
+  const insert = db.insert(sessions).select(
+    db
+      .select({
+        id: sql<string>`${sessionId}`.as('id'),
+        userId: users.id,
+        title: sql<string | null>`${row.title}`.as('title'),
+        scope: sql<string | null>`${row.scope}`.as('scope'),
+        keyId: sql<string | null>`${row.keyId}`.as('key_id'),
+        createdAt: sql<number>`${createdAt}`.as('created_at'),
+        updatedAt: sql<number>`${row.updatedAtMs}`.as('updated_at'),
+        archivedAt: sql<number | null>`${row.archivedAtMs}`.as('archived_at'),
+        rev: sql<number>`${row.rev}`.as('rev'),
+        tracesFrom: sql<number>`0`.as('traces_from'),
+      })
+      .from(users)
+      .where(
+        and(
+          eq(users.id, userId),
+          sql`(SELECT count(*) FROM sessions WHERE user_id = ${userId} AND archived_at IS NULL) < ${most}`,
+        ),
+      ),
   )
+  if (createKey === null) return (await orFault(insert)).meta.changes > 0
+  const [inserted] = await orFault(
+    db.batch([
+      insert,
+      db.insert(createKeys).select(
+        db
+          .select({
+            userId: sessions.userId,
+            key: sql<string>`${createKey.key}`.as('key'),
+            digest: sql<string>`${createKey.digest}`.as('digest'),
+            sessionId: sessions.id,
+            createdAt: sql<number>`${createdAt}`.as('created_at'),
+          })
+          .from(sessions)
+          .where(eq(sessions.id, sessionId)),
+      ),
+    ]),
+  )
+  return inserted.meta.changes > 0
 }
 
 /** What was made under a create key. The session may have been changed or deleted since. */
@@ -117,9 +142,23 @@ export async function listSessions(
   return rows.map(toListed)
 }
 
-/** Deletes a session; its messages and turns go with it. */
-export async function deleteSession(db: Database, userId: string, sessionId: string): Promise<void> {
-  await db.delete(sessions).where(and(eq(sessions.id, sessionId), eq(sessions.userId, userId)))
+/**
+ * Deletes a session; its messages and turns go with it. Not so the key that made it, which tells of it on (U14): only
+ * `withKey`, for a session that nobody was told of.
+ */
+export async function deleteSession(
+  db: Database,
+  userId: string,
+  sessionId: string,
+  { withKey = false }: { withKey?: boolean } = {},
+): Promise<void> {
+  const deletion = db.delete(sessions).where(and(eq(sessions.id, sessionId), eq(sessions.userId, userId)))
+  if (!withKey) {
+    await deletion
+    return
+  }
+  const ofSession = and(eq(createKeys.sessionId, sessionId), eq(createKeys.userId, userId))
+  await db.batch([deletion, db.delete(createKeys).where(ofSession)])
 }
 
 export async function sessionExists(db: Database, sessionId: string): Promise<boolean> {

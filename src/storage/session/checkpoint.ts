@@ -1,5 +1,5 @@
 import type { RunState } from '../../core/run/state.ts'
-import { optionalText, type Sql, textOf } from './sql.ts'
+import { numberOf, optionalText, type Sql, textOf } from './sql.ts'
 
 /**
  * What D1 has not got yet. Rows are never queued themselves: they are read when they are flushed, so a later state
@@ -27,11 +27,22 @@ export type Counters = {
   rev: number
   ringReserved: number
   memoryAtMs?: number
+  /** Runs that were begun; absent in checkpoints of older releases, until the next run. */
+  runs?: number
+  /** Of a sealed session: the first turn with trace events that lack their ciphertext. */
+  unsealedTurn?: number
 }
 
 /** The time of the next change of a fact: now, and later than the one before (D26). */
 export const nextMemoryAtMs = ({ memoryAtMs = 0 }: Counters, nowMs: number): number =>
   Math.max(nowMs, memoryAtMs + 1)
+
+/** Runs that were begun in this session. Counted once in one that an older release has stored. */
+export function runsBegun(sql: Sql, { runs }: Counters): number {
+  if (runs !== undefined) return runs
+  const row = sql.rows('SELECT count(DISTINCT run_id) AS runs FROM turns')[0]
+  return row ? numberOf(row, 'runs') : 0
+}
 
 /** The one row that every step of the machine commits. */
 export type Checkpoint = { state: RunState | null; outbox: Outbox; counters: Counters }

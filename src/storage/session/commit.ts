@@ -1,20 +1,30 @@
+import { inputRef, traceRef, withoutAttachments } from '../../core/run/contents.ts'
 import type { Step } from '../../core/run/step.ts'
 import type { CallRecord, Write } from '../../core/run/writes.ts'
 import type { RunInput } from '../../core/turn-view.ts'
 import { assertNever } from '../../protocol/assert.ts'
 import { insertApproval } from './approvals.ts'
-import { type Checkpoint, nextMemoryAtMs, type Outbox, saveCheckpoint } from './checkpoint.ts'
-import { applyMemory } from './memories.ts'
+import { type Checkpoint, nextMemoryAtMs, type Outbox, runsBegun, saveCheckpoint } from './checkpoint.ts'
+import { applyMemory, factSealed } from './memories.ts'
 import { insertMessage, keepRunLocal, settleCall, touchMessage } from './messages.ts'
 import { savePolicy } from './policies.ts'
-import { loadRunInput, saveRunInput } from './run-input.ts'
+import { loadClearInput, loadRunInput, saveClearInput, saveRunInput, stripBundle } from './run-input.ts'
+import { dropUnsealed, messageOfContent, newestMessageSeq, saveSealed } from './sealed-contents.ts'
 import { loadSession, saveSession } from './session-row.ts'
 import type { Sql } from './sql.ts'
 import { storeText } from './texts.ts'
-import { loadTurn, type StoredTurn, saveTurn } from './turns.ts'
+import { loadTurn, loadTurns, type StoredTurn, saveTurn, touchTurns } from './turns.ts'
+
+/** Turns are only named. */
+const TURN_ROWS = { traces: false, calls: false, outcomes: false }
 
 /** What a step needs besides itself: the body of the `execute` that it admits. */
-export type CommitContext = { nowMs: number; runInput: RunInput | null }
+export type CommitContext = {
+  nowMs: number
+  runInput: RunInput | null
+  /** The id of a sealed session. */
+  sealedId: string | null
+}
 
 /**
  * Stores a step: its rows, then the checkpoint with what D1 is now owed. Must run inside a transaction; returns the
@@ -24,7 +34,7 @@ export function commitStep(
   sql: Sql,
   before: Checkpoint,
   result: Step,
-  { nowMs, runInput }: CommitContext,
+  { nowMs, runInput, sealedId }: CommitContext,
 ): Checkpoint {
   const counters = { ...before.counters, rev: before.counters.rev + 1 }
   const outbox: Outbox = { ...before.outbox }
@@ -41,14 +51,18 @@ export function commitStep(
     switch (write.w) {
       case 'run_input':
         if (runInput === null) throw new Error('invariant broken: a run without its input')
-        saveRunInput(sql, runInput)
+        counters.runs = runsBegun(sql, counters) + 1
+        if (sealedId === null) saveRunInput(sql, runInput)
+        else saveClearInput(sql, sealedId, runInput)
         if (result.state.policyDigest != null) savePolicy(sql, result.state.policyDigest, runInput.policy)
         return
       case 'injected_input': {
-        const input = withoutAttachments(loadRunInput(sql))
-        saveRunInput(sql, input)
+        counters.runs = runsBegun(sql, counters) + 1
+        if (sealedId === null) saveRunInput(sql, withoutAttachments(loadRunInput(sql)))
+        else stripBundle(sql)
+        const { policy } = sealedId === null ? loadRunInput(sql) : loadClearInput(sql)
         // The traces that named it may be gone since, and it with them.
-        if (result.state.policyDigest != null) savePolicy(sql, result.state.policyDigest, input.policy)
+        if (result.state.policyDigest != null) savePolicy(sql, result.state.policyDigest, policy)
         return
       }
       case 'user_message':
@@ -100,9 +114,12 @@ export function commitStep(
       case 'keep_local':
         for (const seq of keepRunLocal(sql, write.runId, counters.rev)) owesMessage(seq)
         return
-      case 'trace':
-        turnOf(write.turnId)?.trace.push(...write.entries)
+      case 'trace': {
+        const turn = turnOf(write.turnId)
+        turn?.trace.push(...write.entries)
+        if (sealedId !== null && turn) counters.unsealedTurn ??= turn.seq
         return
+      }
       case 'call':
         turnOf(write.turnId)?.calls.push(asKept(write.call))
         return
@@ -125,12 +142,53 @@ export function commitStep(
         outbox.memory = true
         return
       case 'sealed':
-        throw new Error('invariant broken: sealed content in a plaintext session')
+        sealContent(write)
+        return
+      case 'dropped':
+        dropUnsealed(sql, write.refs)
+        counters.message = newestMessageSeq(sql)
+        dropTraces(new Set(write.refs))
+        if (sealedId !== null && write.refs.includes(inputRef(sealedId))) stripBundle(sql)
+        return
       default:
         assertNever(write)
     }
   }
+  const sealContent = ({ ref, payload }: Extract<Write, { w: 'sealed' }>): void => {
+    saveSealed(sql, ref, payload)
+    const seq = messageOfContent(sql, ref)
+    if (seq !== null) {
+      touchMessage(sql, seq, counters.rev)
+      owesMessage(seq)
+    }
+    if (ref.startsWith('memory:')) {
+      counters.memoryAtMs = nextMemoryAtMs(counters, nowMs)
+      factSealed(sql, ref.slice('memory:'.length), counters.memoryAtMs)
+      outbox.memory = true
+    }
+    if (ref.startsWith('trace:')) tracesSealed = true
+  }
+  /** Trace events that are lost go, and what the calls used that they told of nobody knows any more (U43). */
+  const dropTraces = (lost: ReadonlySet<string>): void => {
+    if (counters.unsealedTurn === undefined) return
+    for (const { turnId } of loadTurns(sql, counters.unsealedTurn, counters.turn, TURN_ROWS)) {
+      const turn = turnOf(turnId)
+      if (!turn) continue
+      const gone = turn.trace.filter(({ id }) => lost.has(traceRef(id)))
+      if (gone.length === 0) continue
+      turn.trace = turn.trace.filter((entry) => !gone.includes(entry))
+      if (gone.some(({ payload }) => payload.type === 'sealed' && payload.event_type === 'cost'))
+        turn.calls = turn.calls.map(({ sealed: _, ...call }) => call)
+    }
+  }
+  let tracesSealed = false
   for (const write of result.writes) apply(write)
+  if (tracesSealed) {
+    const from = counters.unsealedTurn ?? counters.turn
+    touchTurns(sql, from, counters.rev)
+    outbox.turnsFrom = Math.min(outbox.turnsFrom ?? from, from)
+  }
+  if (!result.state.unsealed?.refs.some((ref) => ref.startsWith('trace:'))) delete counters.unsealedTurn
   for (const turn of turns.values()) {
     saveTurn(sql, { ...turn, rev: counters.rev })
     // A running turn is copied when it ends: until then its row would only be overwritten.
@@ -148,17 +206,3 @@ export function commitStep(
 
 /** What a call had seen is kept with the message that came of it. */
 const asKept = ({ seen: _, ...call }: CallRecord): CallRecord => call
-
-/** The input of a turn that starts from injected text alone (EC 15). The client can still run the tools it declared. */
-const withoutAttachments = (input: RunInput): RunInput => ({
-  ...input,
-  input: { text: input.input.text },
-  workspace: { ...input.workspace, git_diff: null },
-  attachments: {
-    ...input.attachments,
-    files: [],
-    instructions: [],
-    invoked_skills: [],
-    available_skills: [],
-  },
-})

@@ -1,13 +1,27 @@
-import { MAX_D1_TEXT_BYTES } from '../limits.ts'
-import { sizesFrom } from './message-sizes.ts'
+import type { TraceEntry } from '../../core/run/writes.ts'
+import type { TranscriptCall } from '../../core/transcript.ts'
+import { byteLength, MAX_D1_TEXT_BYTES } from '../limits.ts'
+import { type MessageSize, sizesFrom } from './message-sizes.ts'
 import { loadMessages, type StoredMessage } from './messages.ts'
+import { type SealedCalls, type SealedEntry, sealedParts, sealedTrace } from './sealed-copy.ts'
 import type { Sql } from './sql.ts'
 import { loadTurns, type StoredTurn, turnSizesFrom } from './turns.ts'
 
-/** A message for D1. Of what is omitted nothing was read but its size, in bytes. */
-export type CopiedMessage = StoredMessage & { omittedText?: number; omittedCalls?: number }
+/**
+ * A message for D1; of a sealed session the text is its envelope as JSON. Of what is omitted nothing was read but its
+ * size, in bytes.
+ */
+export type CopiedMessage = Omit<StoredMessage, 'calls'> & {
+  calls: TranscriptCall[] | SealedCalls
+  omittedText?: number
+  omittedCalls?: number
+}
 /** A turn for D1, likewise. */
-export type CopiedTurn = StoredTurn & { omittedTrace?: number; omittedCalls?: number }
+export type CopiedTurn = Omit<StoredTurn, 'trace'> & {
+  trace: (TraceEntry | SealedEntry)[]
+  omittedTrace?: number
+  omittedCalls?: number
+}
 
 /** A batch holds at most so many rows and so many bytes of text; one row at least. */
 export type CopyRoom = { rows: number; bytes: number }
@@ -19,30 +33,59 @@ export type CopyPage<Row> = { rows: Row[]; to: number | null }
 const fits = (bytes: number): boolean => bytes <= MAX_D1_TEXT_BYTES
 const carried = (bytes: number): number => (fits(bytes) ? bytes : 0)
 
-/** Messages for D1 from `fromSeq` on. */
-export function messagesToCopy(sql: Sql, fromSeq: number, room: CopyRoom): CopyPage<CopiedMessage> {
-  const sizes = sizesFrom(sql, fromSeq, room.rows + 1)
-  return page(
-    sizes,
+/** Messages for D1 from `fromSeq` on. Those of a sealed session that wait for their envelope are left out. */
+export const messagesToCopy = (
+  sql: Sql,
+  fromSeq: number,
+  room: CopyRoom,
+  sealed = false,
+): CopyPage<CopiedMessage> =>
+  page(
+    sizesFrom(sql, fromSeq, room.rows + 1, sealed).map((size) => ({
+      seq: size.seq,
+      bytes: carried(size.textBytes) + carried(size.callBytes),
+      read: () => readMessage(sql, size, sealed),
+    })),
     room,
-    ({ textBytes, callBytes }) => carried(textBytes) + carried(callBytes),
-    ({ seq, textBytes, callBytes }) =>
-      loadMessages(sql, seq, 1, { texts: fits(textBytes), calls: fits(callBytes) }).map((message) => ({
-        ...message,
-        ...(fits(textBytes) ? {} : { omittedText: textBytes }),
-        ...(fits(callBytes) ? {} : { omittedCalls: callBytes }),
-      })),
   )
+
+function readMessage(sql: Sql, { seq, textBytes, callBytes }: MessageSize, sealed: boolean): CopiedMessage[] {
+  if (sealed && textBytes === 0) return []
+  const parts = { texts: fits(textBytes), calls: fits(callBytes) }
+  return loadMessages(sql, seq, 1, parts).map((message) => ({
+    ...(sealed ? withEnvelopes(sql, message, parts) : message),
+    ...(parts.texts ? {} : { omittedText: textBytes }),
+    ...(parts.calls ? {} : { omittedCalls: callBytes }),
+  }))
 }
 
-/** Turns for D1 from `fromSeq` on; what they came to is not copied. */
-export function turnsToCopy(sql: Sql, fromSeq: number, room: CopyRoom): CopyPage<CopiedTurn> {
-  const sizes = turnSizesFrom(sql, fromSeq, room.rows + 1)
-  return page(
-    sizes,
-    room,
-    ({ traceBytes, callBytes }) => carried(traceBytes) + carried(callBytes),
-    ({ seq, traceBytes, callBytes }) =>
+function withEnvelopes(
+  sql: Sql,
+  message: StoredMessage,
+  parts: { texts: boolean; calls: boolean },
+): CopiedMessage {
+  const { text, calls } = sealedParts(sql, message, parts)
+  return {
+    ...message,
+    text: text === undefined ? '' : JSON.stringify(text),
+    calls: calls.calls.length === 0 ? [] : calls,
+  }
+}
+
+/** Turns for D1 from `fromSeq` on; what they came to is not copied, nor what of their traces waits for its envelope. */
+export const turnsToCopy = (
+  sql: Sql,
+  fromSeq: number,
+  room: CopyRoom,
+  sealed = false,
+): CopyPage<CopiedTurn> =>
+  page(sealed ? sealedTurns(sql, fromSeq, room) : clearTurns(sql, fromSeq, room), room)
+
+const clearTurns = (sql: Sql, fromSeq: number, room: CopyRoom): Weighed<CopiedTurn>[] =>
+  turnSizesFrom(sql, fromSeq, room.rows + 1).map(({ seq, traceBytes, callBytes }) => ({
+    seq,
+    bytes: carried(traceBytes) + carried(callBytes),
+    read: () =>
       loadTurns(sql, seq, 1, { traces: fits(traceBytes), calls: fits(callBytes), outcomes: false }).map(
         (turn) => ({
           ...turn,
@@ -50,23 +93,40 @@ export function turnsToCopy(sql: Sql, fromSeq: number, room: CopyRoom): CopyPage
           ...(fits(callBytes) ? {} : { omittedCalls: callBytes }),
         }),
       ),
-  )
+  }))
+
+/** What a trace weighs with its envelopes is known when it is read, so turns are read one by one, and no more than fit. */
+function* sealedTurns(sql: Sql, fromSeq: number, room: CopyRoom): Generator<Weighed<CopiedTurn>> {
+  for (const { seq, callBytes } of turnSizesFrom(sql, fromSeq, room.rows + 1)) {
+    for (const turn of loadTurns(sql, seq, 1, { calls: fits(callBytes), outcomes: false })) {
+      const trace = sealedTrace(sql, turn.trace)
+      const traceBytes = byteLength(JSON.stringify(trace))
+      const copied = {
+        ...turn,
+        trace: fits(traceBytes) ? trace : [],
+        ...(fits(traceBytes) ? {} : { omittedTrace: traceBytes }),
+        ...(fits(callBytes) ? {} : { omittedCalls: callBytes }),
+      }
+      yield { seq, bytes: carried(traceBytes) + carried(callBytes), read: () => [copied] }
+    }
+  }
 }
 
-function page<Size extends { seq: number }, Row>(
-  sizes: readonly Size[],
-  room: CopyRoom,
-  weigh: (size: Size) => number,
-  read: (size: Size) => Row[],
-): CopyPage<Row> {
+/** A row that may be copied: what it weighs, before it is read. */
+type Weighed<Row> = { seq: number; bytes: number; read: () => Row[] }
+
+/** `weighed`: one row more than there is room for, where there are as many. A row may turn out to be none. */
+function page<Row>(weighed: Iterable<Weighed<Row>>, room: CopyRoom): CopyPage<Row> {
   const rows: Row[] = []
   let bytes = 0
+  let seen = 0
   let to: number | null = null
-  for (const size of sizes) {
-    bytes += weigh(size)
+  for (const row of weighed) {
+    bytes += row.bytes
     if (rows.length > 0 && (rows.length === room.rows || bytes > room.bytes)) return { rows, to }
-    rows.push(...read(size))
-    to = size.seq
+    rows.push(...row.read())
+    to = row.seq
+    seen++
   }
-  return { rows, to: null }
+  return { rows, to: seen > room.rows ? to : null }
 }

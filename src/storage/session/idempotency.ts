@@ -2,8 +2,8 @@ import type { TurnResponse } from '../../protocol/execution/turn.ts'
 import { IDEMPOTENCY_TTL_MS } from '../limits.ts'
 import { optionalText, type Sql, textOf } from './sql.ts'
 
-/** What a key stands for: the turn that it started, or an outcome that needed none (D20). */
-export type KeyedOutcome = { turnId: string } | { outcome: TurnResponse }
+/** What a key stands for: the turn that it started, an outcome that needed none, or one that may not be kept (D20). */
+export type KeyedOutcome = { turnId: string } | { outcome: TurnResponse } | 'not_kept'
 
 export type KeyRecord = { digest: string; result: KeyedOutcome }
 
@@ -15,9 +15,10 @@ export function loadKey(sql: Sql, key: string, nowMs: number): KeyRecord | null 
   )[0]
   if (!row) return null
   const turnId = optionalText(row, 'turn_id')
+  const outcome = optionalText(row, 'outcome')
   return {
     digest: textOf(row, 'digest'),
-    result: turnId === null ? { outcome: JSON.parse(textOf(row, 'outcome')) } : { turnId },
+    result: turnId !== null ? { turnId } : outcome === null ? 'not_kept' : { outcome: JSON.parse(outcome) },
   }
 }
 
@@ -28,8 +29,8 @@ export function saveKey(sql: Sql, key: string, { digest, result }: KeyRecord, no
     'INSERT OR REPLACE INTO idempotency (key, digest, turn_id, outcome, created_at) VALUES (?, ?, ?, ?, ?)',
     key,
     digest,
-    'turnId' in result ? result.turnId : null,
-    'outcome' in result ? JSON.stringify(result.outcome) : null,
+    result !== 'not_kept' && 'turnId' in result ? result.turnId : null,
+    result !== 'not_kept' && 'outcome' in result ? JSON.stringify(result.outcome) : null,
     nowMs,
   )
 }

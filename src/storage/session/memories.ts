@@ -5,9 +5,11 @@ import {
   type MemoryChange,
   type MemoryFact,
 } from '../../core/memory.ts'
+import { factRef } from '../../core/run/contents.ts'
 import type { Write } from '../../core/run/writes.ts'
 import type { MemoryRecord } from '../../protocol/execution/memory.ts'
 import { toWireTime } from '../../protocol/time.ts'
+import { dropSealed, loadSealed } from './sealed-contents.ts'
 import { numberOf, optionalText, type Sql, type SqlRow, textOf } from './sql.ts'
 
 /** A fact of the session, whole. The object is its authority (EC 16). */
@@ -85,10 +87,36 @@ function saveFact(sql: Sql, fact: StoredFact): void {
   owe(sql, { op: 'record', scope: 'session', ...told, atMs })
 }
 
+/** Forgets a fact; in a sealed session also what it replaces, and what would replace it. */
 function dropFact(sql: Sql, id: string, atMs: number): void {
+  const replacing = sql.rows(
+    `WITH RECURSIVE later (id) AS (
+       SELECT id FROM memories WHERE replaces = ? UNION SELECT m.id FROM memories m JOIN later ON m.replaces = later.id
+     ) SELECT id FROM later`,
+    id,
+  )
+  const earlier = replacedBy(sql, id)
+  for (const gone of [...replacing.map((row) => textOf(row, 'id')), id, ...earlier])
+    removeFact(sql, gone, atMs)
+}
+
+function removeFact(sql: Sql, id: string, atMs: number): void {
   sql.rows('DELETE FROM memories WHERE id = ?', id)
+  dropSealed(sql, [factRef(id)])
   owe(sql, { op: 'forget', scope: 'session', id, atMs })
 }
+
+/** The facts in whose place this one was recorded; more than one where it was recorded again before it was sealed. */
+const replacedBy = (sql: Sql, id: string): string[] =>
+  sql
+    .rows(
+      `WITH RECURSIVE earlier (id) AS (
+         SELECT replaces FROM memories WHERE id = ? AND replaces IS NOT NULL
+         UNION SELECT m.replaces FROM memories m JOIN earlier ON m.id = earlier.id WHERE m.replaces IS NOT NULL
+       ) SELECT id FROM earlier`,
+      id,
+    )
+    .map((row) => textOf(row, 'id'))
 
 /** Stores what a model asked for, and owes it to D1. `atMs` is later than that of every change before. */
 export function applyMemory(sql: Sql, { id, op }: Extract<Write, { w: 'memory' }>, atMs: number): void {
@@ -99,6 +127,12 @@ export function applyMemory(sql: Sql, { id, op }: Extract<Write, { w: 'memory' }
       const { content, localOnly } = op
       owe(sql, { op: 'record', scope: 'user', id, key, content, localOnly, createdAtMs: atMs, atMs })
     }
+    return
+  }
+  if (op.sealed) {
+    if (op.op === 'record')
+      insertUnsealed(sql, { id, localOnly: op.localOnly, replaces: op.replaces ?? null }, atMs)
+    else if (op.factId !== undefined) dropFact(sql, op.factId, atMs)
     return
   }
   const known = factByKey(sql, op.key)
@@ -114,6 +148,61 @@ export function applyMemory(sql: Sql, { id, op }: Extract<Write, { w: 'memory' }
     createdAtMs: known?.createdAtMs ?? atMs,
     updatedAtMs: atMs,
   })
+}
+
+/** A fact of a sealed session: its key and content are in its envelope alone. */
+export type SealedFact = {
+  id: string
+  localOnly: boolean
+  updatedAtMs: number
+  /** The fact that goes once this one has its envelope. */
+  replaces: string | null
+}
+
+/** The facts of a sealed session, in any order, with those that wait for their envelope. */
+export const loadSealedFacts = (sql: Sql): SealedFact[] =>
+  sql.rows('SELECT id, local_only, updated_at, replaces FROM memories').map((row) => ({
+    id: textOf(row, 'id'),
+    localOnly: numberOf(row, 'local_only') === 1,
+    updatedAtMs: numberOf(row, 'updated_at'),
+    replaces: optionalText(row, 'replaces'),
+  }))
+
+/** A row without key and content, as old as the fact that it replaces. D1 hears of it when it has its envelope. */
+function insertUnsealed(
+  sql: Sql,
+  { id, localOnly, replaces }: Omit<SealedFact, 'updatedAtMs'>,
+  atMs: number,
+): void {
+  sql.rows(
+    `INSERT INTO memories (id, key, content, local_only, created_at, updated_at, replaces)
+     VALUES (?, NULL, '', ?, coalesce((SELECT created_at FROM memories WHERE id = ?), ?), ?, ?)`,
+    id,
+    localOnly ? 1 : 0,
+    replaces,
+    atMs,
+    atMs,
+    replaces,
+  )
+}
+
+/**
+ * A fact has its envelope: the one that it replaces goes, and D1 is owed both. One that was forgotten meanwhile stays
+ * forgotten. `atMs` is later than that of every change before.
+ */
+export function factSealed(sql: Sql, id: string, atMs: number): void {
+  const fact = factById(sql, id)
+  if (fact === null) {
+    dropSealed(sql, [factRef(id)])
+    return
+  }
+  const envelope = loadSealed(sql, [factRef(id)])[factRef(id)]
+  if (envelope === undefined) throw new Error(`invariant broken: fact ${id} has no envelope`)
+  for (const gone of replacedBy(sql, id)) removeFact(sql, gone, atMs)
+  sql.rows('UPDATE memories SET replaces = NULL, updated_at = ? WHERE id = ?', atMs, id)
+  const { localOnly, createdAtMs } = fact
+  const content = JSON.stringify(envelope)
+  owe(sql, { op: 'record', scope: 'session', id, key: null, content, localOnly, createdAtMs, atMs })
 }
 
 /** Stores what a client asked for. Must run inside a transaction. */

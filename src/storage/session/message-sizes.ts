@@ -2,35 +2,50 @@ import type { TranscriptMessage } from '../../core/transcript.ts'
 import { numberOf, type Sql, type SqlRow, textOf } from './sql.ts'
 import { textBytesSql } from './texts.ts'
 
-/** What a message weighs, in UTF-8 bytes: known before any of its texts is read. */
+/**
+ * What a message weighs, in UTF-8 bytes: known before any of its texts is read. Of a sealed session its envelopes count;
+ * what was not sealed yet weighs nothing.
+ */
 export type MessageSize = {
   seq: number
   runId: string
   role: TranscriptMessage['role']
   textBytes: number
-  /** Its calls: arguments, results and opaque fields. */
+  /** Its calls: arguments, results and opaque fields; sealed, also what its prompt held. */
   callBytes: number
 }
 
-const SIZES = `SELECT seq, run_id, role, ${textBytesSql('content')} AS text_bytes,
+const CLEAR_SIZES = `SELECT seq, run_id, role, ${textBytesSql('content')} AS text_bytes,
     (SELECT coalesce(sum(${['arguments', 'opaque', 'result'].map(textBytesSql).join(' + ')}), 0)
        FROM tool_calls WHERE message_seq = messages.seq) AS call_bytes
   FROM messages`
 
+const envelopeBytesSql = (ref: string): string =>
+  `coalesce((SELECT ${textBytesSql('envelope')} FROM sealed_contents WHERE ref = ${ref}), 0)`
+
+/** What the texts were sealed to weighs in place of the texts. */
+const SEALED_SIZES = `SELECT seq, run_id, role, ${envelopeBytesSql(`'message:' || messages.id`)} AS text_bytes,
+    ${envelopeBytesSql(`'tool_call:' || messages.id`)} +
+    (SELECT coalesce(sum(${envelopeBytesSql(`'tool_call:' || tool_calls.id`)}), 0)
+       FROM tool_calls WHERE message_seq = messages.seq) AS call_bytes
+  FROM messages`
+
+const sizesSql = (sealed: boolean): string => (sealed ? SEALED_SIZES : CLEAR_SIZES)
+
 export const messageBytes = ({ textBytes, callBytes }: MessageSize): number => textBytes + callBytes
 
 /** At most `limit` messages from `fromSeq` on, oldest first. */
-export const sizesFrom = (sql: Sql, fromSeq: number, limit: number): MessageSize[] =>
-  sql.rows(`${SIZES} WHERE seq >= ? ORDER BY seq LIMIT ?`, fromSeq, limit).map(toSize)
+export const sizesFrom = (sql: Sql, fromSeq: number, limit: number, sealed = false): MessageSize[] =>
+  sql.rows(`${sizesSql(sealed)} WHERE seq >= ? ORDER BY seq LIMIT ?`, fromSeq, limit).map(toSize)
 
 /** At most `limit` messages up to `toSeq`, newest first. */
-export const sizesBackFrom = (sql: Sql, toSeq: number, limit: number): MessageSize[] =>
-  sql.rows(`${SIZES} WHERE seq <= ? ORDER BY seq DESC LIMIT ?`, toSeq, limit).map(toSize)
+export const sizesBackFrom = (sql: Sql, toSeq: number, limit: number, sealed = false): MessageSize[] =>
+  sql.rows(`${sizesSql(sealed)} WHERE seq <= ? ORDER BY seq DESC LIMIT ?`, toSeq, limit).map(toSize)
 
 /** What the user said from `fromSeq` on and before `beforeSeq`, oldest first. */
-export const wordSizes = (sql: Sql, fromSeq: number, beforeSeq: number): MessageSize[] =>
+export const wordSizes = (sql: Sql, fromSeq: number, beforeSeq: number, sealed = false): MessageSize[] =>
   sql
-    .rows(`${SIZES} WHERE seq >= ? AND seq < ? AND role = 'user' ORDER BY seq`, fromSeq, beforeSeq)
+    .rows(`${sizesSql(sealed)} WHERE seq >= ? AND seq < ? AND role = 'user' ORDER BY seq`, fromSeq, beforeSeq)
     .map(toSize)
 
 /** Where the run begins whose message stands before `beforeSeq`: the messages of a run stand together. */
@@ -42,6 +57,14 @@ export function runStart(sql: Sql, runId: string, beforeSeq: number): number {
   )[0]
   return (row ? numberOf(row, 'seq') : 0) + 1
 }
+
+/** Whether a model said something from `fromSeq` on and before `beforeSeq`. */
+export const hasAnswers = (sql: Sql, fromSeq: number, beforeSeq: number): boolean =>
+  sql.rows(
+    `SELECT 1 FROM messages WHERE seq >= ? AND seq < ? AND role = 'assistant' LIMIT 1`,
+    fromSeq,
+    beforeSeq,
+  ).length > 0
 
 const toSize = (row: SqlRow): MessageSize => ({
   seq: numberOf(row, 'seq'),

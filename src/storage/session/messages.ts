@@ -78,7 +78,7 @@ export type MessageParts = {
   texts?: boolean
   calls?: boolean
   /** Reads a result in place of the whole of it. */
-  readResult?: (stored: string) => string
+  readResult?: (stored: string, callId: string) => string
 }
 
 /** At most `limit` messages from `fromSeq` on, oldest first, with their calls. */
@@ -131,16 +131,17 @@ export function loadMessages(
   })
 }
 
-function toCall(sql: Sql, row: SqlRow, readResult: (stored: string) => string): TranscriptCall {
+function toCall(sql: Sql, row: SqlRow, readResult: NonNullable<MessageParts['readResult']>): TranscriptCall {
+  const id = textOf(row, 'id')
   const providerCallId = optionalText(row, 'provider_call_id')
   const result = optionalText(row, 'result')
   const opaque = optionalText(row, 'opaque')
   return {
-    id: textOf(row, 'id'),
+    id,
     ...(providerCallId === null ? {} : { providerCallId }),
     name: textOf(row, 'name'),
     arguments: JSON.parse(loadText(sql, textOf(row, 'arguments'))),
-    ...(result === null ? {} : { result: readResult(result) }),
+    ...(result === null ? {} : { result: readResult(result, id) }),
     isError: numberOf(row, 'is_error') === 1,
     changesFiles: optionalText(row, 'diff_status') !== null,
     ...(opaque === null ? {} : { opaque: JSON.parse(loadText(sql, opaque)) }),

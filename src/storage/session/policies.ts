@@ -2,7 +2,7 @@ import type { ExecutePolicy } from '../../protocol/execution/policy.ts'
 import { type Sql, textOf } from './sql.ts'
 
 /** A longer policy is not kept, and what it decided cannot be decided again. In UTF-16 units of its JSON. */
-const MAX_POLICY_UNITS = 64 * 1024
+export const MAX_POLICY_UNITS = 64 * 1024
 /** Policies that are read for one answer: a page of a trace may name many. In UTF-16 units of their JSON. */
 const MAX_READ_UNITS = 4 * 1024 * 1024
 
@@ -28,6 +28,18 @@ export function loadPolicies(sql: Sql, digests: Iterable<string>): Record<string
   }
   return found
 }
+
+/** The digests of the policies that these turns were decided by, the oldest turn first. */
+export const policiesOfTurns = (sql: Sql, turnIds: Iterable<string>): Set<string> =>
+  new Set(
+    sql
+      .rows(
+        `SELECT policy FROM turns
+         WHERE policy IS NOT NULL AND turn_id IN (SELECT value FROM json_each(?)) ORDER BY seq`,
+        JSON.stringify([...turnIds]),
+      )
+      .map((row) => textOf(row, 'policy')),
+  )
 
 /** Every policy that is kept, one at a time. */
 export function* eachPolicy(sql: Sql): Generator<{ digest: string; policy: Record<string, unknown> }> {

@@ -65,3 +65,47 @@ export function readRing(sql: Sql, afterSeq: number): string[] {
   const rows = sql.rows('SELECT body FROM ring_segments WHERE last_seq > ? ORDER BY first_seq', afterSeq)
   return rows.flatMap((row) => textOf(row, 'body').split('\n').filter(Boolean))
 }
+
+/** Where a ring keeps its lines. */
+export type RingStore = {
+  append(lines: readonly RingLine[]): void
+  extent(): RingExtent
+  /** The lines after a sequence, oldest first. */
+  read(afterSeq: number): string[]
+}
+
+export const storedRing = (sql: Sql): RingStore => ({
+  append: (lines) => appendToRing(sql, lines),
+  extent: () => ringExtent(sql),
+  read: (afterSeq) => readRing(sql, afterSeq),
+})
+
+/** The ring of a sealed session is in memory alone: its events tell what was said (D47). */
+export class HeldRing implements RingStore {
+  #lines: (RingLine & { bytes: number })[] = []
+  #bytes = 0
+
+  append(lines: readonly RingLine[]): void {
+    for (const line of lines) {
+      const bytes = byteLength(line.line)
+      this.#lines.push({ ...line, bytes })
+      this.#bytes += bytes
+    }
+    let gone = 0
+    while (this.#bytes > RING_BYTES && gone < this.#lines.length - 1) {
+      this.#bytes -= this.#lines[gone]?.bytes ?? 0
+      gone++
+    }
+    if (gone > 0) this.#lines = this.#lines.slice(gone)
+  }
+
+  extent(): RingExtent {
+    const first = this.#lines[0]
+    const last = this.#lines.at(-1)
+    return first && last ? { firstSeq: first.seq, lastSeq: last.seq, bytes: this.#bytes } : null
+  }
+
+  read(afterSeq: number): string[] {
+    return this.#lines.filter(({ seq }) => seq > afterSeq).map(({ line }) => line)
+  }
+}

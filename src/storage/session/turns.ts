@@ -1,6 +1,9 @@
+import { traceRef } from '../../core/run/contents.ts'
 import type { CallRecord, TraceEntry } from '../../core/run/writes.ts'
 import type { TurnResponse } from '../../protocol/execution/turn.ts'
 import { forgetUnusedPolicies } from './policies.ts'
+import { dropSealed } from './sealed-contents.ts'
+import { loadSession } from './session-row.ts'
 import { numberOf, optionalNumber, optionalText, type Sql, type SqlRow, textOf } from './sql.ts'
 import { loadText, storeText, textBytesSql } from './texts.ts'
 
@@ -43,6 +46,11 @@ export function saveTurn(sql: Sql, turn: StoredTurn): void {
     turn.rev,
     turn.policyDigest ?? null,
   )
+}
+
+/** Marks the turns from one on as changed, for the copy. */
+export function touchTurns(sql: Sql, fromSeq: number, rev: number): void {
+  sql.rows('UPDATE turns SET rev = ? WHERE seq >= ?', rev, fromSeq)
 }
 
 export function loadTurn(sql: Sql, turnId: string): StoredTurn | null {
@@ -134,12 +142,20 @@ function toTurn(sql: Sql, row: SqlRow): StoredTurn {
 
 /**
  * Empties the traces of turns that ended before this time; what they called and came to stays, and with it every sum of
- * usage (D31). A running turn has not ended. The rows get the revision `rev`. Returns how many turns had one.
+ * usage (D31). In a sealed session the envelopes go with them. A running turn has not ended. The rows get the revision
+ * `rev`. Returns how many turns had one.
  */
 export function expireTraces(sql: Sql, beforeMs: number, rev: number): number {
   const rows = sql.rows(`SELECT turn_id FROM turns WHERE ended_at < ? AND trace <> '[]'`, beforeMs)
+  const sealed = loadSession(sql)?.keyId != null
   for (const row of rows) {
     const turnId = textOf(row, 'turn_id')
+    const trace = sealed ? loadTurn(sql, turnId)?.trace : undefined
+    if (trace)
+      dropSealed(
+        sql,
+        trace.map(({ id }) => traceRef(id)),
+      )
     sql.rows(
       'UPDATE turns SET trace = ?, rev = ? WHERE turn_id = ?',
       storeText(sql, `trace:${turnId}`, '[]'),

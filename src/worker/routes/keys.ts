@@ -11,14 +11,12 @@ import { createKey, listKeys, revokeKey } from '../../storage/d1/accounts.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
 import { digestOf } from '../../storage/digest.ts'
 import { newId } from '../../storage/ids.ts'
+import { MAX_API_KEYS } from '../../storage/limits.ts'
 import type { AppEnv } from '../context.ts'
 import { failed } from '../errors.ts'
 import { identify } from '../middleware/identify.ts'
 import { badQuery } from '../query.ts'
 import { makeApiKey } from '../secrets.ts'
-
-/** One per program and machine is plenty; each sign-in compares its key with all of them. */
-export const MAX_WORKING_KEYS = 32
 
 /** The API keys of an account (EC 23). A key itself is shown once, when it is made. */
 export const keys = new Hono<AppEnv>()
@@ -44,9 +42,9 @@ keys.post('/', async (c) => {
   const key = makeApiKey(userId)
   const nowMs = Date.now()
   const row = { id, userId, digest: await digestOf(key), nowMs }
-  if (!(await createKey(openDatabase(c.env.DB), row, MAX_WORKING_KEYS))) {
-    const full = `there are ${MAX_WORKING_KEYS} working API keys already; revoke one first`
-    return failed(c, failure('invalid_request', full, { max_keys: MAX_WORKING_KEYS }))
+  if (!(await createKey(openDatabase(c.env.DB), row, MAX_API_KEYS))) {
+    const full = `there are ${MAX_API_KEYS} working API keys already; revoke one first`
+    return failed(c, failure('invalid_request', full, { max_keys: MAX_API_KEYS }))
   }
   return c.json({ id, api_key: key, created_at: toWireTime(nowMs) } satisfies CreateApiKeyResponse, 201)
 })

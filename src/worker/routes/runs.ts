@@ -13,6 +13,7 @@ import { failed } from '../errors.ts'
 import { readIdempotencyKey } from '../idempotency-key.ts'
 import { checkSession, identify, ownSession } from '../middleware/identify.ts'
 import { loosenedPermissions, tooManyPatterns, unknownCapabilities } from '../policy-refusals.ts'
+import { beyondBounds, CONTINUE_BOUNDS, EXECUTE_BOUNDS } from '../request-bounds.ts'
 
 export const runs = new Hono<AppEnv>()
 
@@ -24,7 +25,7 @@ runs.post('/:session_id/execute', (c) => execute(c, wantsStream(c)))
 runs.post('/:session_id/stream', (c) => execute(c, true))
 
 runs.post('/:session_id/continue', async (c) => {
-  const body = await readBody(c, ContinueRequest)
+  const body = await readBody(c, ContinueRequest, beyondBounds(CONTINUE_BOUNDS))
   if (!body.ok) return failed(c, body.error)
   const refused = checkSession(c)
   if (refused) return failed(c, refused)
@@ -72,7 +73,11 @@ async function execute(c: Context<AppEnv>, stream: boolean): Promise<Response> {
 /** A preview shows such permissions as a warning instead (EC 2.13). */
 const notToCarryOut = (json: unknown) => [...notToPreview(json), ...loosenedPermissions(json)]
 
-const notToPreview = (json: unknown) => [...unknownCapabilities(json), ...tooManyPatterns(json)]
+const notToPreview = (json: unknown) => [
+  ...unknownCapabilities(json),
+  ...tooManyPatterns(json),
+  ...beyondBounds(EXECUTE_BOUNDS)(json),
+]
 
 function turnOptions(c: Context<AppEnv>, { digest }: Body<unknown>, stream: boolean) {
   const key = readIdempotencyKey(c)

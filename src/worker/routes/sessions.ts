@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { type Failure, failure } from '../../protocol/execution/errors.ts'
+import { failure } from '../../protocol/execution/errors.ts'
 import { parseSessionId } from '../../protocol/execution/ids.ts'
 import {
   CreateSessionRequest,
@@ -12,9 +12,9 @@ import {
 } from '../../protocol/execution/session.ts'
 import type { TraceResponse } from '../../protocol/execution/trace.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
-import { findCreated, insertSession, listSessions, MAX_LISTED_SESSIONS } from '../../storage/d1/sessions.ts'
+import { findCreated, insertSession, listSessions, sessionExists } from '../../storage/d1/sessions.ts'
 import { newId } from '../../storage/ids.ts'
-import { byteLength, MAX_INLINE_BYTES } from '../../storage/limits.ts'
+import { MAX_LISTED_SESSIONS, MAX_SESSIONS_PER_USER, MAX_TRACE_EVENTS } from '../../storage/limits.ts'
 import { type SessionRow, toSummary } from '../../storage/session/session-row.ts'
 import { readBody } from '../body.ts'
 import type { AppEnv } from '../context.ts'
@@ -23,10 +23,10 @@ import { failed } from '../errors.ts'
 import { readIdempotencyKey } from '../idempotency-key.ts'
 import { checkSession, identify, ownSession } from '../middleware/identify.ts'
 import { badQuery, parseWhole } from '../query.ts'
+import { beyondBounds, SESSION_BOUNDS } from '../request-bounds.ts'
 
-/** Trace events per page unless asked otherwise, and at most (EC 2.14). */
+/** Trace events per page unless asked otherwise (EC 2.14). */
 const DEFAULT_TRACE_EVENTS = 50
-const MAX_TRACE_EVENTS = 10_000
 
 export const sessions = new Hono<AppEnv>()
 
@@ -34,15 +34,13 @@ sessions.use('/', identify)
 sessions.use('/:session_id/*', identify)
 
 sessions.post('/', async (c) => {
-  const body = await readBody(c, CreateSessionRequest)
+  const body = await readBody(c, CreateSessionRequest, beyondBounds(SESSION_BOUNDS))
   if (!body.ok) return failed(c, body.error)
   const key = readIdempotencyKey(c)
   if (!key.ok) return failed(c, key.error)
   const { userId } = c.var.identity
   const db = openDatabase(c.env.DB)
   const { digest, value } = body.value
-  const tooLong = refuseLongTexts(value)
-  if (tooLong) return failed(c, tooLong)
   const { title } = value
   const scope = value.scope ?? null
   const keyId = value.key_id ?? null
@@ -74,11 +72,19 @@ sessions.post('/', async (c) => {
   const stub = sessionStub(c.env, sessionId)
   const session = await stub.create({ sessionId, userId, title, scope, keyId })
   const row = rowOf(sessionId, Date.parse(session.created_at))
+  const createKey = key.value === null ? null : { key: key.value, digest }
   try {
-    await insertSession(db, row, key.value === null ? null : { key: key.value, digest })
+    if (!(await insertSession(db, row, createKey, MAX_SESSIONS_PER_USER))) {
+      await stub.remove(userId, { unmade: true })
+      // The last one may have been made under this very key a moment ago.
+      return (await replay()) ?? failed(c, TOO_MANY_SESSIONS)
+    }
   } catch (error) {
+    // D1 may have stored what it said it could not: then the session stands.
+    if (await sessionExists(db, sessionId).catch(() => false))
+      return c.json({ session } satisfies CreateSessionResponse, 201)
     // Without its row in D1 nobody could find the session: it must not stay behind.
-    await stub.remove(userId)
+    await stub.remove(userId, { unmade: true })
     const raced = await replay()
     if (raced) return raced
     throw error
@@ -109,9 +115,9 @@ sessions.get('/:session_id', ownSession, async (c) => {
 })
 
 sessions.put('/:session_id', async (c) => {
-  const body = await readBody(c, UpdateSessionRequest)
+  const body = await readBody(c, UpdateSessionRequest, beyondBounds(SESSION_BOUNDS))
   if (!body.ok) return failed(c, body.error)
-  const refused = checkSession(c) ?? refuseLongTexts(body.value.value)
+  const refused = checkSession(c)
   if (refused) return failed(c, refused)
   const updated = await sessionStub(c.env, c.var.sessionId).update(c.var.identity.userId, body.value.value)
   return updated.ok
@@ -139,14 +145,8 @@ sessions.get('/:session_id/usage', ownSession, async (c) => {
   return usage.ok ? c.json(usage.value) : failed(c, usage.error)
 })
 
-/** Title, scope and key id stand in their row as they are, never in pieces (D27). */
-function refuseLongTexts(
-  texts: { [name in 'title' | 'scope' | 'key_id']?: string | null | undefined },
-): Failure | null {
-  for (const name of ['title', 'scope', 'key_id'] as const) {
-    if (byteLength(texts[name] ?? '') <= MAX_INLINE_BYTES) continue
-    const details = { field: name, max_bytes: MAX_INLINE_BYTES }
-    return failure('invalid_request', `\`${name}\` is longer than ${MAX_INLINE_BYTES} bytes`, details)
-  }
-  return null
-}
+const TOO_MANY_SESSIONS = failure(
+  'invalid_request',
+  `there are ${MAX_SESSIONS_PER_USER} sessions already; delete some, or archive them`,
+  { max_sessions: MAX_SESSIONS_PER_USER },
+)

@@ -62,6 +62,7 @@ export class PlayedSession {
         providers,
         state: () => this.#state(),
         view: () => this.#view(),
+        closed: () => null,
         memories: () => [],
         catalogue: () => catalogue.view(access, 0),
         list: (provider, names, signal, localOnly) =>

@@ -18,13 +18,14 @@ const priced = ({ rule, provider, model, estimate }: AskedCost): string =>
   JSON.stringify([rule, provider, model, estimate === null ? 'unknown' : 'known'])
 
 /** What an input makes of the approval that waited before it; null where it goes on waiting. */
-function outcomeOf(input: RunInputEvent): SettledOutcome | null {
+function outcomeOf(input: RunInputEvent, approvalId: string): SettledOutcome | null {
   if (input.type === 'execute_requested') return 'superseded'
   if (input.type !== 'continuation_received') return null
   const { message } = input
   if (message.type === 'break') return 'cancelled'
   if (message.type === 'inject') return 'superseded'
-  return message.type === 'approval_decisions' ? (message.data.decisions[0]?.decision ?? null) : null
+  if (message.type !== 'approval_decisions') return null
+  return message.data.decisions.find(({ approval_id: id }) => id === approvalId)?.decision ?? null
 }
 
 export class GrantRules {
@@ -67,8 +68,9 @@ export class GrantRules {
         for (const [key, { id }] of held) if (id === input.grantId) held.delete(key)
     }
     const phase = before?.phase
-    const outcome = outcomeOf(input)
-    if (phase?.k !== 'AwaitingApproval' || phase.decided !== null || outcome === null) return
+    if (phase?.k !== 'AwaitingApproval' || phase.decided !== null) return
+    const outcome = outcomeOf(input, phase.approvalId)
+    if (outcome === null) return
     this.#settled.push([phase.approvalId, outcome])
     const { disclosure, cost } = phase
     if (cost !== undefined && outcome === 'approved') {
@@ -133,9 +135,22 @@ export class GrantRules {
       rows.length === this.#settled.length && isDeepStrictEqual(rows.slice(-3), this.#settled.slice(-3)),
       `approvals: stored ${JSON.stringify(rows)}, expected ${JSON.stringify(this.#settled)}`,
     )
+    if (this.#machine.sealed !== null) {
+      this.#checkSealedTraces()
+      return
+    }
     const traced = [...this.#machine.store.turns.values()].flatMap(({ trace }) =>
       trace.filter(({ payload }) => payload.type === 'approval' && payload.target_type !== 'tool_call'),
     )
     must(traced.length === rows.length, `${rows.length} approvals are settled, ${traced.length} are traced`)
+  }
+
+  /** Of a sealed trace the kind of each event is in clear, and no more (EC 19). */
+  #checkSealedTraces(): void {
+    const { turns, approvals } = this.#machine.store
+    const traced = [...turns.values()].flatMap(({ trace }) =>
+      trace.filter(({ payload }) => payload.type === 'sealed' && payload.event_type === 'approval'),
+    )
+    must(traced.length === approvals.length, `${approvals.length} are settled, ${traced.length} are traced`)
   }
 }

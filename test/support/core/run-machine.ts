@@ -2,6 +2,7 @@
 
 import type { MediatedCall } from '../../../src/core/mediate.ts'
 import type { MemoryOp } from '../../../src/core/memory.ts'
+import { inputRef } from '../../../src/core/run/contents.ts'
 import type { RunEvent } from '../../../src/core/run/events.ts'
 import type {
   Gate,
@@ -10,13 +11,15 @@ import type {
   TurnReport,
 } from '../../../src/core/run/inputs.ts'
 import type { RunState } from '../../../src/core/run/state.ts'
-import { type Effect, type Step, step } from '../../../src/core/run/step.ts'
+import { type Effect, type Step, type StepContext, step } from '../../../src/core/run/step.ts'
 import type { CallRecord } from '../../../src/core/run/writes.ts'
 import type { ContinueRequest } from '../../../src/protocol/execution/continue.ts'
+import type { ContentRef } from '../../../src/protocol/execution/ids.ts'
 import type { TaskIntent } from '../../../src/protocol/execution/policy.ts'
 import type { SealedMap } from '../../../src/protocol/execution/sealed.ts'
-import type { AnswerEnding } from '../../../src/protocol/execution/turn.ts'
+import type { AnswerEnding, TurnResponse } from '../../../src/protocol/execution/turn.ts'
 import { RunStore } from './run-store.ts'
+import { type SealedSession, SealedSide, seal, toldBy } from './run-vault.ts'
 
 /** Freezes everything below a value: a machine that writes into its input throws. */
 export function freeze<T>(value: T): T {
@@ -80,26 +83,41 @@ export type Answered = {
   text?: string
   ending?: AnswerEnding | null
   calls?: MediatedCall[]
-  toEncrypt?: Record<string, string> | null
 }
 
 export class Machine {
   state: RunState | null = null
-  readonly store = new RunStore()
+  readonly store: RunStore
   readonly events: RunEvent[] = []
+  /** Of a sealed session: the texts that are in memory, and its client. */
+  readonly sealed: SealedSide | null
+  /** What the client was told last. */
+  outcome: TurnResponse | null = null
   nowMs = 1_000_000
   #ids = 0
   #digests = 0
 
+  constructor(session: SealedSession | null = null) {
+    this.store = new RunStore(session && inputRef(session.sessionId))
+    this.sealed = session && new SealedSide(session, this.store)
+  }
+
   newId = (): string => `id-${++this.#ids}`
+
+  #context(input: RunInputEvent, newId: () => string): StepContext {
+    const sealing = this.sealed?.sealing(input)
+    return { nowMs: this.nowMs, newId, ...(sealing === undefined ? {} : { sealing }) }
+  }
 
   /** Gives one input to the machine and commits what it says. */
   send(input: RunInputEvent): ReturnType<typeof step> {
-    const result = step(this.state, freeze(input), { nowMs: this.nowMs, newId: this.newId })
+    const result = step(this.state, freeze(input), this.#context(input, this.newId))
     if ('state' in result) {
       this.state = freeze(result.state)
       this.store.apply(result.writes)
       this.events.push(...result.events)
+      this.sealed?.remember(input, result, result.state)
+      this.outcome = toldBy(result) ?? this.outcome
     }
     return result
   }
@@ -107,7 +125,11 @@ export class Machine {
   /** What the machine would say to an input now; nothing is committed. */
   peek(input: RunInputEvent): ReturnType<typeof step> {
     let ids = this.#ids
-    return step(this.state, freeze(input), { nowMs: this.nowMs, newId: () => `id-${++ids}` })
+    return step(
+      this.state,
+      freeze(input),
+      this.#context(input, () => `id-${++ids}`),
+    )
   }
 
   /** Gives an input that must be accepted. */
@@ -156,7 +178,7 @@ export class Machine {
   }
 
   /** The model that was called answers. */
-  answer({ text = '', ending = null, calls = [], toEncrypt = null }: Answered = {}): Step {
+  answer({ text = '', ending = null, calls = [] }: Answered = {}): Step {
     return this.accept({
       type: 'model_responded',
       lease: this.lease,
@@ -166,7 +188,6 @@ export class Machine {
       calls,
       call: makeRecord('answered', { inputTokens: 1, outputTokens: 1 }),
       usage: { input_tokens: 1, output_tokens: 1 },
-      toEncrypt,
     })
   }
 
@@ -186,8 +207,29 @@ export class Machine {
     })
   }
 
+  /** The object is gone and comes up again; what was in its memory alone is lost. */
   crash() {
+    this.sealed?.evict()
     return this.send({ type: 'object_started' })
+  }
+
+  /** Of a sealed session: asks for what the turn that begins has to have opened; false where all of it is in memory. */
+  pauseToOpen(): boolean {
+    const toDecrypt = this.sealed?.closed() ?? {}
+    if (Object.keys(toDecrypt).length === 0) return false
+    this.accept({ type: 'decryption_needed', lease: this.lease, toDecrypt })
+    return true
+  }
+
+  /** What the client has been asked to seal. */
+  get asked(): ContentRef[] {
+    const { refs, told } = this.state?.unsealed ?? { refs: [], told: 0 }
+    return refs.slice(0, told)
+  }
+
+  /** The envelopes of what the client has been asked to seal, and of these. */
+  seals(...more: ContentRef[]): SealedMap {
+    return seal([...this.asked, ...more], this.sealed?.session.keyId)
   }
 
   get phase() {

@@ -1,8 +1,9 @@
 /** A run machine brought into each phase, as a client of the contract would bring it there. */
 
 import type { AskedCost, RunPhase } from '../../../src/core/run/state.ts'
-import type { EncryptedPayload } from '../../../src/protocol/execution/sealed.ts'
-import { clientCall, Machine } from './run-machine.ts'
+import type { ContinueRequest } from '../../../src/protocol/execution/continue.ts'
+import { BREAK, clientCall, Machine } from './run-machine.ts'
+import { SEALED } from './run-vault.ts'
 
 export type Situation =
   | 'Idle'
@@ -25,14 +26,6 @@ export const SITUATIONS: readonly Situation[] = [
 
 export const phaseOf = (situation: Situation): RunPhase['k'] => situation.split(':')[0] as RunPhase['k']
 
-export const SEAL: EncryptedPayload = {
-  version: 1,
-  algorithm: 'xchacha20poly1305',
-  key_id: 'kf_test',
-  nonce: 'n',
-  ciphertext: 'sealed',
-}
-
 export const DISCLOSURE = { provider: 'openai', model: 'm', paths: ['a.ts'] }
 
 export const COST: AskedCost = {
@@ -43,9 +36,12 @@ export const COST: AskedCost = {
   estimate: { min: '0.5', max: '2' },
 }
 
+/** Situations that only a sealed session comes into. */
+const SEALED_ALONE: readonly Situation[] = ['AwaitingDecrypt', 'AwaitingEncrypt']
+
 /** A run that waits in the given phase; no turn is being served. */
 export function machineIn(situation: Situation): Machine {
-  const machine = new Machine()
+  const machine = new Machine(SEALED_ALONE.includes(situation) ? SEALED : null)
   machine.execute('prompt', { command: situation === 'AwaitingApproval: plan' ? 'plan' : null })
   switch (situation) {
     case 'Idle':
@@ -64,15 +60,24 @@ export function machineIn(situation: Situation): Machine {
       machine.round({ text: '1. do it' })
       break
     case 'AwaitingDecrypt':
-      machine.accept({
-        type: 'decryption_needed',
-        lease: machine.lease,
-        toDecrypt: { 'message:1': SEAL },
-        toEncrypt: { 'run_input:1': '{}' },
-      })
+      machine.round({ text: 'answer' })
+      machine.continue({ type: 'sealed', data: { encrypted: machine.seals() } })
+      machine.execute('second prompt')
+      machine.pauseToOpen()
       break
     case 'AwaitingEncrypt':
-      machine.round({ text: 'answer', toEncrypt: { 'message:2': 'answer' } })
+      machine.round({ text: 'answer' })
   }
   return machine
+}
+
+/** A stop that leaves nothing unsealed behind. */
+export const stopOf = (machine: Machine): ContinueRequest =>
+  machine.sealed === null ? BREAK : { type: 'break', data: { encrypted: machine.seals() } }
+
+/** What opens all that the pause asked for, and seals all that it asked to seal. */
+export function opening(machine: Machine): Extract<ContinueRequest, { type: 'decrypted' }> {
+  const records = machine.phase?.k === 'AwaitingDecrypt' ? machine.phase.records : []
+  const plaintext = machine.sealed?.open([...records, ...machine.asked]) ?? {}
+  return { type: 'decrypted', data: { plaintext, encrypted: machine.seals() } }
 }

@@ -10,6 +10,7 @@ import type { ContinueKind } from '../../../src/protocol/execution/continue.ts'
 import type { TurnResponse } from '../../../src/protocol/execution/turn.ts'
 import { GrantRules, must } from './run-grant-rules.ts'
 import type { Machine } from './run-machine.ts'
+import { payloadOf, SealedRules } from './run-sealed-rules.ts'
 
 /** What an outcome leaves the run waiting in, and what may be sent then (EC 5.5). */
 const AFTER: Record<TurnResponse['status'], { phase: RunPhase['k']; next: ContinueKind[] | undefined }> = {
@@ -22,6 +23,9 @@ const AFTER: Record<TurnResponse['status'], { phase: RunPhase['k']; next: Contin
   error: { phase: 'Idle', next: undefined },
 }
 
+/** Stands for a request that was cut off and whose words are lost: no other is the same. */
+const ANEW = ''
+
 /** A run as those see it who only follow the events. */
 type Told = {
   turnId: string
@@ -33,11 +37,12 @@ type Told = {
 export class RunRules {
   readonly #machine: Machine
   /** Every message that must be stored, in order. */
-  readonly #messages: string[] = []
+  #messages: string[] = []
   readonly #told: Told[] = []
   /** Everything that must have been remembered or forgotten, in order. */
   readonly #memory: MemoryOp[] = []
   readonly #grants: GrantRules
+  readonly #sealed: SealedRules | null
   #eventsSeen = 0
   /** The request that a crash cut off and nothing has replaced since. */
   #cutOff: string | null = null
@@ -45,10 +50,13 @@ export class RunRules {
   /** No model has been called with what the user said last. */
   #untold = false
   #before: RunState | null = null
+  /** The messages that were stored before the input. */
+  #stored: string[] = []
 
   constructor(machine: Machine) {
     this.#machine = machine
     this.#grants = new GrantRules(machine)
+    this.#sealed = machine.sealed === null ? null : new SealedRules(machine)
   }
 
   /** All calls of the pause get an answer by these, or have one already. */
@@ -72,8 +80,14 @@ export class RunRules {
     return !this.#over && this.#grants.holds(grantId)
   }
 
+  /** The object is gone, and its memory with it. */
+  evicted(): void {
+    this.#sealed?.evicted()
+  }
+
   before(input: RunInputEvent): void {
     const { state, nowMs } = this.#machine
+    this.#stored = this.#machine.store.messages.map(({ id }) => id)
     this.#before = state
     // To whoever sends the same request again, a turn whose lease ran out is as good as crashed.
     const lapsed = state?.active && nowMs >= state.active.leaseUntilMs
@@ -82,36 +96,49 @@ export class RunRules {
 
   after(input: RunInputEvent, done: Step | null): void {
     if (done !== null) {
-      this.#expectMessages(input)
+      this.#forgetDropped(done)
+      this.#expectMessages(input, done)
       this.#checkWords(input)
       this.#checkPrompt(input, done)
       this.#followServing(input)
-      this.#grants.follow(input, this.#before)
+      const isAgain = input.type === 'continuation_received' && this.#sealed?.isKept(this.#before, input)
+      if (!isAgain) this.#grants.follow(input, this.#before)
       this.#checkReplies(input, done)
     }
+    this.#sealed?.after(input, done)
     this.#checkMessages()
     this.#checkMemory()
     this.#checkCalls()
     this.#checkTurns()
     this.#checkCheckpoint()
     this.#grants.check(this.#over)
+    if (done !== null) this.#forgetLostPause(input)
     for (const event of this.#machine.events.slice(this.#eventsSeen)) this.#hear(event)
     this.#eventsSeen = this.#machine.events.length
     this.#checkRuns()
   }
 
-  #expectMessages(input: RunInputEvent): void {
+  /** What nobody sealed and nobody holds is not there any more. */
+  #forgetDropped({ writes }: Step): void {
+    const dropped = new Set(writes.flatMap((write) => (write.w === 'dropped' ? write.refs : [])))
+    if (dropped.size === 0) return
+    this.#messages = this.#messages.filter((_, index) => !dropped.has(`message:${this.#stored[index]}`))
+  }
+
+  #expectMessages(input: RunInputEvent, done: Step): void {
     const expected = this.#messages
     switch (input.type) {
       case 'execute_requested':
         if (this.#cutOff !== input.digest) expected.push(`user: ${input.text}`)
+        else must(expected.includes(`user: ${input.text}`), 'a run goes on and what it was asked is lost')
         return
       case 'continuation_received': {
         const { message, partial, digest } = input
         if (message.type !== 'inject' && message.type !== 'break') return
         if (this.#before?.active && partial && partial.text.trim() !== '')
           expected.push(`cut off: ${partial.text}`)
-        if (message.type === 'inject' && this.#cutOff !== digest)
+        const isKnown = this.#cutOff === digest || this.#sealed?.isKept(this.#before, input)
+        if (message.type === 'inject' && !isKnown)
           expected.push(`user: ${message.data.messages.map(({ text }) => text).join('\n')}`)
         return
       }
@@ -119,15 +146,28 @@ export class RunRules {
         // A planning that ends without a word has made no plan: the run has failed.
         if (this.#before?.planning && input.calls.length === 0 && input.text.trim() === '') return
         expected.push(`assistant: ${input.text}`)
-        for (const call of input.calls) {
-          if (call.to === 'model' && call.memory) this.#memory.push(call.memory)
-        }
+        this.#expectMemory(
+          input.calls.flatMap((call) => (call.to === 'model' && call.memory ? [call.memory] : [])),
+          done,
+        )
         return
       case 'turn_failed':
         if (input.partial && input.partial.text.trim() !== '') expected.push(`cut off: ${input.partial.text}`)
         return
       default:
     }
+  }
+
+  #expectMemory(ops: readonly MemoryOp[], done: Step): void {
+    if (this.#sealed === null) {
+      this.#memory.push(...ops)
+      return
+    }
+    this.#memory.push(...ops.filter(({ scope }) => scope === 'user'))
+    this.#sealed.checkFacts(
+      ops.flatMap((op) => (op.scope === 'session' && op.op === 'record' ? [op] : [])),
+      done,
+    )
   }
 
   /** The user's words are marked where the request, or the user's own refusal in this run, keeps them from remote models. */
@@ -138,6 +178,7 @@ export class RunRules {
       input.type === 'execute_requested' ||
       (input.type === 'continuation_received' && input.message.type === 'inject')
     if (!adds || this.#cutOff === input.digest) return
+    if (input.type === 'continuation_received' && this.#sealed?.isKept(before, input)) return
     const declined = before?.runId === state?.runId && before?.remoteDeclined === true
     must(
       (store.messages.at(-1)?.localOnly === true) === (input.localOnly || declined),
@@ -146,11 +187,12 @@ export class RunRules {
   }
 
   /** The trace tells of what the user said last once a model is called with it, and which model that is. */
-  #checkPrompt(input: RunInputEvent, { writes }: Step): void {
+  #checkPrompt(input: RunInputEvent, { writes, contents }: Step): void {
     if (writes.some(({ w }) => w === 'user_message')) this.#untold = true
     const told = writes
       .flatMap((write) => (write.w === 'trace' ? write.entries : []))
-      .flatMap(({ payload }) => (payload.type === 'message' && payload.role === 'user' ? payload.model : []))
+      .map((entry) => payloadOf(entry, contents))
+      .flatMap((payload) => (payload.type === 'message' && payload.role === 'user' ? payload.model : []))
     const called = input.type === 'turn_resolved' && input.gate === null ? [input.call.model] : []
     must(
       isDeepStrictEqual(told, this.#untold ? called : []),
@@ -166,7 +208,9 @@ export class RunRules {
       this.#serving = state?.active ? input.digest : null
     } else if (input.type === 'object_started') {
       must(state?.active === null, 'the lock outlived a crash')
-      this.#cutOff = this.#serving
+      // A request whose words are lost begins anew when it comes again.
+      const isAnew = this.#sealed !== null && state?.unsettled?.digest !== this.#serving
+      this.#cutOff = isAnew ? ANEW : this.#serving
       this.#serving = null
     } else if (state?.active === null) this.#serving = null
   }
@@ -186,7 +230,7 @@ export class RunRules {
     must(
       isDeepStrictEqual(
         told.map(({ turnId, outcome }) => ({ turnId, outcome })),
-        answers.map(({ turnId, outcome }) => ({ turnId, outcome })),
+        answers.map(({ turnId, outcome }) => ({ turnId, outcome: this.#sealed === null ? outcome : null })),
       ),
       'a turn that ended was not answered with what was stored',
     )
@@ -199,9 +243,10 @@ export class RunRules {
   }
 
   #checkMessages(): void {
-    const stored = this.#machine.store.messages.map(({ role, interrupted, text }) =>
-      interrupted ? `cut off: ${text}` : `${role}: ${text}`,
-    )
+    const stored = this.#machine.store.messages.map(({ id, role, interrupted, text: clear }) => {
+      const text = this.#sealed === null ? clear : this.#sealed.texts.get(id)
+      return interrupted ? `cut off: ${text}` : `${role}: ${text}`
+    })
     // The start was compared after earlier inputs.
     const tail = stored.length - 3
     must(
@@ -213,7 +258,8 @@ export class RunRules {
 
   /** What is remembered is stored with the message that asked for it: once, in order, and never told to the client. */
   #checkMemory(): void {
-    const { memory, calls } = this.#machine.store
+    const { calls } = this.#machine.store
+    const memory = this.#machine.store.memory.filter(({ scope }) => this.#sealed === null || scope === 'user')
     must(
       memory.length === this.#memory.length && isDeepStrictEqual(memory.slice(-3), this.#memory.slice(-3)),
       `memory: stored ${JSON.stringify(memory)}, expected ${JSON.stringify(this.#memory)}`,
@@ -247,7 +293,8 @@ export class RunRules {
         (status === 'running') === (turnId === state?.active?.turnId),
         `turn ${turnId} is ${status} and ${state?.active?.turnId} is being served`,
       )
-      must((outcome !== null) === (status === 'done' || status === 'failed'), `turn ${turnId}: its outcome`)
+      const isTold = this.#sealed === null && (status === 'done' || status === 'failed')
+      must((outcome !== null) === isTold, `turn ${turnId}: its outcome`)
       if (status === 'done' || status === 'failed')
         must(
           calls.every((call) => call.status !== 'lost'),
@@ -263,11 +310,16 @@ export class RunRules {
   #checkCheckpoint(): void {
     const { state, store } = this.#machine
     if (!state?.checkpointTurnId) return
-    const outcome = store.turns.get(state.checkpointTurnId)?.outcome
+    const stored = store.turns.get(state.checkpointTurnId)?.outcome
+    const outcome = this.#sealed === null ? stored : this.#machine.outcome
     must(outcome, 'the current envelope is not stored')
     const { phase, next } = AFTER[outcome.status]
     const sealing = outcome.status === 'completed' && outcome.data.to_encrypt !== undefined
-    must(state.phase.k === (sealing ? 'AwaitingEncrypt' : phase), `${outcome.status} and ${state.phase.k}`)
+    const leaves = outcome.status === 'error' && state.phase.k === 'AwaitingEncrypt'
+    must(
+      leaves || state.phase.k === (sealing ? 'AwaitingEncrypt' : phase),
+      `${outcome.status} and ${state.phase.k}`,
+    )
     const allowed = sealing ? AFTER.awaiting_encrypt.next : next
     must(isDeepStrictEqual(outcome.allowed_continuations, allowed), `${outcome.status}: what may come next`)
     if (outcome.status === 'awaiting_tool')
@@ -278,6 +330,21 @@ export class RunRules {
         ),
         'the calls told and the calls waited for differ',
       )
+  }
+
+  /** A pause that was lost is forgotten, with what it asked for: its turn is served again, and asks anew (D20). */
+  #forgetLostPause(input: RunInputEvent): void {
+    const { phase, active } = this.#before ?? { phase: undefined, active: null }
+    if (this.#sealed === null || active !== null || input.type !== 'continuation_received') return
+    const { message } = input
+    if (message.type === 'break') return
+    if (message.type === 'inject' && !this.#sealed.isKept(this.#before, input)) return
+    if (this.#machine.state?.active == null || this.#machine.phase?.k !== 'Idle') return
+    const current = this.#told.at(-1)
+    if (current === undefined || phase?.k === 'Idle' || phase?.k === 'AwaitingDecrypt') return
+    current.tools.clear()
+    current.approvals.clear()
+    current.ended = false
   }
 
   #hear(event: RunEvent): void {

@@ -4,9 +4,13 @@
  */
 
 import type { MemoryOp } from '../../../src/core/memory.ts'
+import { callsRef, factRef, resultRef } from '../../../src/core/run/contents.ts'
+import { endingOf } from '../../../src/core/run/supersede.ts'
 import type { CallRecord, NewCall, TraceEntry, Write } from '../../../src/core/run/writes.ts'
 import type { Seen } from '../../../src/core/transcript.ts'
 import { assertNever } from '../../../src/protocol/assert.ts'
+import type { ContentRef } from '../../../src/protocol/execution/ids.ts'
+import type { EncryptedPayload } from '../../../src/protocol/execution/sealed.ts'
 import type { TurnResponse } from '../../../src/protocol/execution/turn.ts'
 
 export type StoredCall = NewCall & {
@@ -50,13 +54,27 @@ export class RunStore {
   >()
   /** What was to be remembered or forgotten, in order. */
   readonly memory: MemoryOp[] = []
-  readonly sealed = new Map<string, string>()
+  /** The envelopes of a sealed session. */
+  readonly sealed = new Map<ContentRef, EncryptedPayload>()
+  /** The facts of a sealed session: their rows, without what they say. */
+  readonly facts = new Map<string, { replaces: string | null }>()
   /** How often a run's input was stored, whole or stripped. */
   runInputs = 0
   readonly #ids = new Set<string>()
+  /** Ids of calls and plans whose rows were dropped: what ends them finds nothing. */
+  readonly #dropped = new Set<string>()
+  readonly #inputRef: ContentRef | null
+
+  /** @param inputRef of a sealed session, where its input is kept: no text may come to such a store */
+  constructor(inputRef: ContentRef | null = null) {
+    this.#inputRef = inputRef
+  }
 
   apply(writes: readonly Write[]): void {
-    for (const write of writes) this.#apply(write)
+    for (const write of writes) {
+      if (this.#inputRef !== null) mustBeTextless(write)
+      this.#apply(write)
+    }
   }
 
   #fresh(id: string): void {
@@ -73,6 +91,9 @@ export class RunStore {
   #apply(write: Write): void {
     switch (write.w) {
       case 'run_input':
+        if (this.#inputRef !== null) this.sealed.delete(this.#inputRef)
+        this.runInputs++
+        return
       case 'injected_input':
         this.runInputs++
         return
@@ -122,6 +143,7 @@ export class RunStore {
       }
       case 'settle_call': {
         const call = this.calls.get(write.callId)
+        if (this.#dropped.has(write.callId)) return
         if (!call) throw new Error(`the store refuses: no call ${write.callId}`)
         must(call.status === 'pending', `call ${write.callId} is settled twice`)
         call.status = write.isError ? 'failed' : 'completed'
@@ -142,6 +164,7 @@ export class RunStore {
         return
       case 'plan_status': {
         const plan = this.plans.get(write.id)
+        if (this.#dropped.has(write.id)) return
         if (!plan) throw new Error(`the store refuses: no plan ${write.id}`)
         must(plan.status === 'draft', `plan ${write.id} is decided twice`)
         plan.status = write.status
@@ -182,12 +205,118 @@ export class RunStore {
       case 'memory':
         this.#fresh(write.id)
         this.memory.push(write.op)
+        if (write.op.scope === 'user' || !write.op.sealed) return
+        if (write.op.op === 'record') this.facts.set(write.id, { replaces: write.op.replaces ?? null })
+        else if (write.op.factId !== undefined) this.#forget(write.op.factId)
         return
       case 'sealed':
-        this.sealed.set(write.ref, write.payload.ciphertext)
+        must(!this.sealed.has(write.ref), `${write.ref} is sealed twice`)
+        this.sealed.set(write.ref, write.payload)
+        this.#factSealed(write.ref)
+        return
+      case 'dropped':
+        for (const ref of write.refs) this.#drop(ref)
         return
       default:
         assertNever(write)
     }
+  }
+
+  /** A fact has its envelope: those go in whose place it was recorded. */
+  #factSealed(ref: ContentRef): void {
+    const id = ref.slice(ref.indexOf(':') + 1)
+    const fact = ref === factRef(id) ? this.facts.get(id) : undefined
+    if (fact === undefined) return
+    for (const gone of this.#earlier(id)) this.#removeFact(gone)
+    this.facts.set(id, { replaces: null })
+  }
+
+  #earlier(id: string): string[] {
+    const replaces = this.facts.get(id)?.replaces ?? null
+    return replaces === null ? [] : [replaces, ...this.#earlier(replaces)]
+  }
+
+  #forget(id: string): void {
+    const later = [...this.facts].flatMap(([other, { replaces }]) => (replaces === id ? [other] : []))
+    const earlier = this.#earlier(id)
+    this.#removeFact(id)
+    for (const gone of earlier) this.#removeFact(gone)
+    for (const gone of later) this.#forget(gone)
+  }
+
+  #removeFact(id: string): void {
+    this.facts.delete(id)
+    this.sealed.delete(factRef(id))
+  }
+
+  /** What nobody sealed and nobody holds any more. */
+  #drop(ref: ContentRef): void {
+    must(!this.sealed.has(ref), `${ref} is sealed, and dropped`)
+    const [kind, id = ''] = ref.split(':')
+    if (kind === 'plan') {
+      this.plans.delete(id)
+      this.#dropped.add(id)
+    }
+    if (kind === 'memory') {
+      const replaces = this.facts.get(id)?.replaces ?? null
+      for (const fact of this.facts.values()) if (fact.replaces === id) fact.replaces = replaces
+      this.facts.delete(id)
+    }
+    const index = kind === 'message' ? this.messages.findIndex((message) => message.id === id) : -1
+    if (index < 0) return
+    const [message] = this.messages.splice(index, 1)
+    this.sealed.delete(callsRef(id))
+    for (const call of message?.calls ?? []) {
+      this.calls.delete(call.id)
+      this.#dropped.add(call.id)
+      this.sealed.delete(resultRef(call.id))
+      this.sealed.delete(`diff:${call.id}`)
+    }
+  }
+}
+
+/** What a sealed session may store: nothing that anybody said, was given or was asked. */
+function mustBeTextless(write: Write): void {
+  const problem = textIn(write)
+  must(problem === null, `${write.w} of a sealed session with ${problem}: ${JSON.stringify(write)}`)
+}
+
+function textIn(write: Write): string | null {
+  switch (write.w) {
+    case 'user_message':
+      return write.text === '' ? null : 'its text'
+    case 'assistant_message': {
+      if (write.text !== '') return 'its text'
+      if (write.seen !== undefined) return 'what its prompt held'
+      const open = write.calls.find(
+        ({ arguments: args, opaque, providerCallId, answer }) =>
+          Object.keys(args).length > 0 ||
+          opaque !== undefined ||
+          providerCallId !== undefined ||
+          (answer !== undefined && answer.result !== ''),
+      )
+      return open === undefined ? null : 'a call'
+    }
+    case 'settle_call':
+      return write.content === '' || endingOf(write.content) !== null ? null : 'a result'
+    case 'approval':
+      return write.reason === undefined ? null : 'a reason'
+    case 'memory':
+      if (write.op.scope === 'user') return null
+      if (!write.op.sealed || write.op.key !== '') return 'a key'
+      return write.op.op === 'record' && write.op.content !== '' ? 'a fact' : null
+    case 'plan':
+      return write.content === '' ? null : 'a plan'
+    case 'trace':
+      return write.entries.every(({ payload }) => payload.type === 'sealed') ? null : 'a trace'
+    case 'call':
+    case 'call_settled':
+      return write.call.usage === null && write.call.cost === undefined && write.call.seen === undefined
+        ? null
+        : 'what a call used'
+    case 'close_turn':
+      return write.outcome === null ? null : 'an outcome'
+    default:
+      return null
   }
 }

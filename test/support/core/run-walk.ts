@@ -12,6 +12,7 @@ import type { Gate, RunInputEvent } from '../../../src/core/run/inputs.ts'
 import { type AskedCost, type Disclosure, LEASE_MS } from '../../../src/core/run/state.ts'
 import type { Step } from '../../../src/core/run/step.ts'
 import type { ContinueRequest } from '../../../src/protocol/execution/continue.ts'
+import type { ContentRef } from '../../../src/protocol/execution/ids.ts'
 import type { SealedMap } from '../../../src/protocol/execution/sealed.ts'
 import { makeRandom, type Random } from './random.ts'
 import {
@@ -29,12 +30,16 @@ import {
   results,
   revocation,
 } from './run-machine.ts'
+import { opening } from './run-phases.ts'
 import { RunRules } from './run-rules.ts'
+import { BOUND, envelopeOf, isKeptInject, SEALED, seal } from './run-vault.ts'
 
 type Verdict = 'accepted' | 'refused' | 'dropped'
 
 /** An input with what must become of it. */
 type Move = { input: RunInputEvent; expect: Verdict; says: string }
+
+type Continuation = Extract<RunInputEvent, { type: 'continuation_received' }>
 
 /** A turn as the shell holds it while it serves it. */
 type Served = { lease: string; called: boolean }
@@ -42,8 +47,9 @@ type Served = { lease: string; called: boolean }
 /** How often each kind of thing happened, so that a walk that never gets anywhere is noticed. */
 export type Tally = Map<string, number>
 
-export function walk(seed: number, inputs: number, tally: Tally = new Map()): void {
-  const walker = new Walker(seed)
+/** @param sealedShare how many of the seeds walk a sealed session */
+export function walk(seed: number, inputs: number, tally: Tally = new Map(), sealedShare = 0.25): void {
+  const walker = new Walker(seed, sealedShare)
   try {
     for (let i = 0; i < inputs; i++) walker.move(tally)
   } catch (error) {
@@ -52,23 +58,21 @@ export function walk(seed: number, inputs: number, tally: Tally = new Map()): vo
   }
 }
 
-const SEAL = { version: 1, algorithm: 'xchacha20poly1305', key_id: 'k', nonce: 'n', ciphertext: 'c' }
-
 class Walker {
   readonly trace: string[] = []
   readonly #random: Random
-  readonly #machine = new Machine()
+  readonly #machine: Machine
   readonly #rules: RunRules
-  readonly #sealed: boolean
   #served: Served | null = null
   readonly #leases: string[] = []
   /** The last request that was admitted, to be sent again. */
   #lastRequest: RunInputEvent | null = null
   #texts = 0
 
-  constructor(seed: number) {
+  constructor(seed: number, sealedShare: number) {
     this.#random = makeRandom(seed)
-    this.#sealed = this.#random.chance(0.25)
+    const session = this.#random.chance(sealedShare) ? this.#random.pick([SEALED, SEALED, BOUND]) : null
+    this.#machine = new Machine(session)
     this.#rules = new RunRules(this.#machine)
   }
 
@@ -76,6 +80,10 @@ class Walker {
     const machine = this.#machine
     const { input, expect, says } = this.#choose()
     this.trace.push(`${this.trace.length}. ${says} -> ${expect} [${machine.phase?.k ?? 'no run'}]`)
+    if (input.type === 'object_started') {
+      this.#rules.evicted()
+      machine.sealed?.evict()
+    }
     const before = machine.state
     const foreseen = this.#random.chance(0.05) ? JSON.stringify(machine.peek(input)) : null
     this.#rules.before(input)
@@ -90,6 +98,10 @@ class Walker {
     if ('state' in result) this.#follow(input, result)
     const key = `${says.split(':')[0]} ${verdict}`
     tally.set(key, (tally.get(key) ?? 0) + 1)
+    if (machine.sealed !== null) {
+      const sealed = `sealed: ${machine.phase?.k ?? 'no run'}`
+      if (machine.state?.active === null) tally.set(sealed, (tally.get(sealed) ?? 0) + 1)
+    }
   }
 
   #follow(input: RunInputEvent, { effects, writes }: Step): void {
@@ -120,7 +132,7 @@ class Walker {
       return this.#request()
     }
     if (roll < 0.05) return this.#late()
-    if (roll < 0.08) return this.#crash()
+    if (roll < (machine.sealed === null ? 0.08 : 0.15)) return this.#crash()
     return this.#request()
   }
 
@@ -202,7 +214,8 @@ class Walker {
     const accepted = (input: RunInputEvent, says: string): Move => ({ input, expect: 'accepted', says })
     if (roll < 0.08) return accepted({ type: 'lease_renewed', lease }, 'lease renewed')
     if (!this.#served?.called) {
-      if (this.#sealed && roll < 0.2) return accepted(this.#decryption(lease), 'decryption needed')
+      const decryption = this.#decryption(lease)
+      if (decryption !== null) return accepted(decryption, 'decryption needed')
       if (roll < 0.26) return accepted(this.#failure(lease, false), 'turn failed')
       return accepted(this.#resolution(lease, false), 'turn resolved')
     }
@@ -211,14 +224,10 @@ class Walker {
     return accepted(this.#answer(lease), 'model responded')
   }
 
-  #decryption(lease: string): RunInputEvent {
-    const ref = `message:${++this.#texts}`
-    return {
-      type: 'decryption_needed',
-      lease,
-      toDecrypt: { [ref]: SEAL },
-      toEncrypt: this.#random.chance(0.5) ? { 'run_input:1': 'x' } : null,
-    }
+  /** What a turn of a sealed session asks for before anything else; null where all of it is in memory. */
+  #decryption(lease: string): RunInputEvent | null {
+    const toDecrypt = this.#machine.sealed?.closed() ?? {}
+    return Object.keys(toDecrypt).length === 0 ? null : { type: 'decryption_needed', lease, toDecrypt }
   }
 
   #resolution(lease: string, fallback: boolean): RunInputEvent {
@@ -268,9 +277,13 @@ class Walker {
       text: this.#text(),
       report: makeReport(),
       calls,
-      call: makeRecord('answered', random.chance(0.5) ? { inputTokens: 1, outputTokens: 2 } : null),
+      call: {
+        ...makeRecord('answered', random.chance(0.5) ? { inputTokens: 1, outputTokens: 2 } : null),
+        ...(random.chance(0.5)
+          ? { seen: { under: 'policy', root: '/', files: [`text ${++this.#texts}`] } }
+          : {}),
+      },
       usage: {},
-      toEncrypt: this.#sealed ? { [`message:${++this.#texts}`]: 'x' } : null,
     }
   }
 
@@ -309,18 +322,20 @@ class Walker {
       }
     }
     if (roll < 0.2) {
-      const message = random.chance(0.6) ? inject(this.#text(), this.#text()) : BREAK
-      return { ...this.#continuation(message), expect: 'accepted', says: message.type }
+      const message = random.chance(0.6)
+        ? inject(...[this.#text(), this.#text()].slice(random.int(2)))
+        : BREAK
+      return this.#sealing(this.#continuation(message), 'accepted', message.type)
     }
     if (roll < 0.4 && this.#lastRequest) return this.#again(this.#lastRequest)
     if (this.#locked) {
       const message = this.#anyMessage()
       const supersedes = message.type === 'inject' || message.type === 'break'
-      return {
-        ...this.#continuation(message),
-        expect: supersedes ? 'accepted' : 'refused',
-        says: `while serving: ${message.type}`,
-      }
+      return this.#sealing(
+        this.#continuation(message),
+        supersedes ? 'accepted' : 'refused',
+        `while serving: ${message.type}`,
+      )
     }
     if (roll < 0.55) return this.#misfit()
     return this.#fitting()
@@ -331,7 +346,7 @@ class Walker {
     return active != null && this.#machine.nowMs < active.leaseUntilMs
   }
 
-  #continuation(message: ContinueRequest): { input: RunInputEvent } {
+  #continuation(message: ContinueRequest): { input: Continuation } {
     const { state, newDigest } = this.#machine
     const spoke = state?.active && this.#served?.called && this.#random.chance(0.7)
     const partial = spoke ? makePartial(this.#text()) : null
@@ -355,22 +370,24 @@ class Walker {
     if (last.type !== 'continuation_received') throw new Error('not a request')
     const input = { ...last, partial: null }
     const { message } = last
-    if (message.type === 'inject' || message.type === 'break') return { input, expect: 'accepted', says }
+    if (this.#isServedAgain(last)) return { input, expect: 'accepted', says }
+    if (message.type === 'inject' || message.type === 'break')
+      return { input, expect: this.#sealsAll(message, last.digest) ? 'accepted' : 'refused', says }
     const fits =
       !this.#locked &&
       ((message.type === 'tool_results' &&
         phase?.k === 'AwaitingTool' &&
         this.#rules.answersAll(message.data.results.map(({ call_id: id }) => id)) &&
-        this.#sealsAll(message.data.encrypted)) ||
+        this.#sealsAll(message, last.digest)) ||
         (message.type === 'approval_decisions' &&
           phase?.k === 'AwaitingApproval' &&
-          message.data.decisions[0]?.approval_id === phase.approvalId) ||
+          message.data.decisions[0]?.approval_id === phase.approvalId &&
+          this.#sealsAll(message, last.digest)) ||
         (message.type === 'decrypted' &&
           phase?.k === 'AwaitingDecrypt' &&
-          phase.records.every((ref) => message.data.plaintext[ref] !== undefined)) ||
-        (message.type === 'sealed' &&
-          phase?.k === 'AwaitingEncrypt' &&
-          this.#sealsAll(message.data.encrypted)))
+          phase.records.every((ref) => message.data.plaintext[ref] !== undefined) &&
+          this.#sealsAll(message, last.digest)) ||
+        (message.type === 'sealed' && phase?.k === 'AwaitingEncrypt' && this.#sealsAll(message, last.digest)))
     return { input, expect: fits ? 'accepted' : 'refused', says }
   }
 
@@ -387,25 +404,103 @@ class Walker {
 
   /** The ciphertext of everything that the pause left open. */
   #seals(): SealedMap {
-    const { phase } = this.#machine
-    const pending = phase && 'pending' in phase ? phase.pending : []
-    return Object.fromEntries(pending.map(({ ref }) => [ref, SEAL]))
+    return this.#machine.seals()
   }
 
-  #sealsAll(encrypted: SealedMap | undefined): boolean {
-    return Object.keys(this.#seals()).every((ref) => encrypted?.[ref] !== undefined)
+  /** The results that a message reports of calls that have none. */
+  #unsettled(message: ContinueRequest): ContentRef[] {
+    if (message.type !== 'tool_results' || this.#machine.sealed === null) return []
+    const { calls } = this.#machine.store
+    return message.data.results
+      .filter(({ call_id: id }) => calls.get(id)?.status === 'pending')
+      .map(({ call_id: id }) => `tool_call:${id}`)
+  }
+
+  /** The message brings all that has to be sealed now, and nothing that the session does not know. */
+  #sealsAll(message: ContinueRequest, digest: string): boolean {
+    const { sealed, state, store } = this.#machine
+    if (sealed === null) return true
+    if (message.type === 'inject' && message.data.messages.some(({ ciphertext }) => ciphertext))
+      if (sealed.session.keyId === BOUND.keyId) return false
+    const encrypted = message.type === 'break' ? message.data?.encrypted : message.data.encrypted
+    if (encrypted === undefined && (message.type === 'inject' || message.type === 'break')) return true
+    const given = new Set(Object.keys(encrypted ?? {}))
+    const required = [...(state?.active ? [] : Object.keys(this.#seals())), ...this.#unsettled(message)]
+    // What was good when it came first is good when it comes again.
+    if (state?.unsettled?.digest === digest) return true
+    const known = new Set([...required, ...(state?.unsealed?.refs ?? []), ...store.sealed.keys()])
+    return required.every((ref) => given.has(ref)) && [...given].every((ref) => known.has(ref))
+  }
+
+  /** Of a sealed session: the answer to this request is lost, and its turn can be served again (D20). */
+  #isServedAgain({ digest, message }: Continuation): boolean {
+    const { sealed, state, asked } = this.#machine
+    if (sealed === null || state === null || this.#locked) return false
+    const { answered } = state.unsealed ?? { answered: null }
+    if (message.type === 'sealed')
+      return answered?.digest === digest && state.active === null && state.phase.k === 'Idle'
+    if (message.type === 'break' || state.active !== null) return false
+    if (message.type === 'inject' && !isKeptInject(message)) return false
+    const isLost = answered?.digest === digest && asked.some((ref) => !sealed.held.has(ref))
+    return isLost || (state.phase.k === 'Idle' && state.unsettled?.digest === digest)
+  }
+
+  /**
+   * Of a sealed session: the message with its ciphertext, mostly complete. What is left out, broken or foreign refuses the
+   * message, whatever else it says.
+   */
+  #sealing({ input }: { input: Continuation }, expect: Verdict, says: string): Move {
+    const random = this.#random
+    const { sealed, state } = this.#machine
+    if (sealed === null) return { input, expect, says }
+    const { message } = input
+    const supersedes = message.type === 'inject' || message.type === 'break'
+    if (supersedes && random.chance(0.4)) {
+      if (message.type !== 'inject' || random.chance(0.7)) return { input, expect, says }
+      const [only, ...others] = message.data.messages
+      if (only === undefined) throw new Error('nothing is injected')
+      const ciphertext = envelopeOf(`injected:${++this.#texts}`, sealed.session.keyId)
+      const messages = [{ ...only, ciphertext }, ...others]
+      const isBound = sealed.session.keyId === BOUND.keyId
+      return {
+        input: { ...input, message: { type: 'inject', data: { messages } } },
+        expect: isBound ? 'refused' : expect,
+        says: `${says} that is sealed`,
+      }
+    }
+    const required = [...(state?.active ? [] : Object.keys(this.#seals())), ...this.#unsettled(message)]
+    const complete = seal(required, sealed.session.keyId)
+    const [some] = required.length > 0 ? [random.pick(required)] : []
+    const roll = random.next()
+    const given = (encrypted: SealedMap, spoilt: string | null): Move => ({
+      input: { ...input, message: withEncrypted(message, encrypted) },
+      expect: spoilt === null ? expect : 'refused',
+      says: spoilt === null ? says : `${says}: ${spoilt}`,
+    })
+    if (roll < 0.06)
+      return given({ ...complete, 'message:nobody': envelopeOf('x', sealed.session.keyId) }, 'foreign')
+    if (some === undefined || roll > 0.2) {
+      const early =
+        state?.active && random.chance(0.2)
+          ? (state.unsealed?.refs ?? []).filter(() => random.chance(0.5))
+          : []
+      const known = [...this.#machine.store.sealed.keys()]
+      const repeated =
+        known.length > 0 && random.chance(0.1) ? seal([random.pick(known)], sealed.session.keyId) : {}
+      return given({ ...repeated, ...complete, ...seal(early, sealed.session.keyId) }, null)
+    }
+    if (roll < 0.1) return given({ ...complete, [some]: envelopeOf(some, 'kf_other') }, 'another key')
+    const { [some]: _, ...rest } = complete
+    return given(rest, 'not all sealed')
   }
 
   /** A message that does not answer the pause. */
   #misfit(): Move {
     const random = this.#random
     const { phase, waiting, state } = this.#machine
-    const refused = (message: ContinueRequest, says: string): Move => ({
-      ...this.#continuation(message),
-      expect: 'refused',
-      says: `misfit: ${says}`,
-    })
-    const encrypted = this.#seals()
+    const refused = (message: ContinueRequest, says: string): Move =>
+      this.#sealing(this.#continuation(message), 'refused', `misfit: ${says}`)
+    const encrypted = undefined
     if (phase?.k === 'AwaitingTool') {
       const [first = '', ...rest] = waiting
       const report = (ids: string[], epoch?: number) =>
@@ -418,15 +513,13 @@ class Walker {
       ]
       // After a crash the results are known already; leaving some out is then no fault.
       if (!this.#rules.answersAll(rest)) choices.push([report(rest), 'a call left out'])
-      if (Object.keys(encrypted).length > 0) choices.push([results(waiting), 'unsealed'])
       const [message, says] = random.pick(choices)
       return refused(message, says)
     }
     if (phase?.k === 'AwaitingApproval') return refused(decision('nobody', 'approved'), 'an unknown approval')
     if (phase?.k === 'AwaitingDecrypt')
       return refused({ type: 'decrypted', data: { plaintext: {} } }, 'not opened')
-    if (phase?.k === 'AwaitingEncrypt')
-      return refused({ type: 'sealed', data: { encrypted: {} } }, 'not sealed')
+    if (phase?.k === 'AwaitingEncrypt') return refused(results(['nobody']), 'results')
     return refused(results(['nobody']), 'results for an idle run')
   }
 
@@ -434,12 +527,8 @@ class Walker {
   #fitting(): Move {
     const random = this.#random
     const { phase, waiting, state } = this.#machine
-    const accepted = (message: ContinueRequest, says: string): Move => ({
-      ...this.#continuation(message),
-      expect: 'accepted',
-      says: `fitting: ${says}`,
-    })
-    const encrypted = this.#seals()
+    const accepted = (message: ContinueRequest, says: string): Move =>
+      this.#sealing(this.#continuation(message), 'accepted', `fitting: ${says}`)
     switch (phase?.k) {
       case 'AwaitingTool': {
         const fields = {
@@ -448,22 +537,39 @@ class Walker {
           ...(random.chance(0.3) ? { decision: random.pick(['approved', 'rejected'] as const) } : {}),
           ...(random.chance(0.5) && state ? { driver_epoch: state.driverEpoch } : {}),
         }
-        return accepted(results(waiting, fields, encrypted), 'tool results')
+        return accepted(results(waiting, fields), 'tool results')
       }
       case 'AwaitingApproval': {
         const decided = random.chance(0.7) ? 'approved' : 'rejected'
-        return accepted(decision(phase.approvalId, decided, { encrypted }), `decision on ${phase.kind}`)
+        const reason = `text ${++this.#texts}`
+        return accepted(decision(phase.approvalId, decided, { reason }), `decision on ${phase.kind}`)
       }
       case 'AwaitingDecrypt': {
-        const plaintext = Object.fromEntries(phase.records.map((ref) => [ref, 'opened']))
-        return accepted({ type: 'decrypted', data: { plaintext, encrypted } }, 'decrypted')
+        return accepted(opening(this.#machine), 'decrypted')
       }
       case 'AwaitingEncrypt':
-        return accepted({ type: 'sealed', data: { encrypted } }, 'sealed')
+        return accepted({ type: 'sealed', data: { encrypted: this.#seals() } }, 'sealed')
       default: {
         const input = executeRequested(this.#text(), null, this.#machine.newDigest())
         return { input, expect: 'accepted', says: `execute: ${JSON.stringify(input)}` }
       }
     }
+  }
+}
+
+function withEncrypted(message: ContinueRequest, encrypted: SealedMap): ContinueRequest {
+  switch (message.type) {
+    case 'break':
+      return { type: 'break', data: { ...message.data, encrypted } }
+    case 'inject':
+      return { type: 'inject', data: { ...message.data, encrypted } }
+    case 'tool_results':
+      return { type: 'tool_results', data: { ...message.data, encrypted } }
+    case 'approval_decisions':
+      return { type: 'approval_decisions', data: { ...message.data, encrypted } }
+    case 'decrypted':
+      return { type: 'decrypted', data: { ...message.data, encrypted } }
+    case 'sealed':
+      return { type: 'sealed', data: { encrypted } }
   }
 }

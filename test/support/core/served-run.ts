@@ -78,6 +78,7 @@ export async function serveRun(
         return machine.state
       },
       view: () => makeView(request, { said: [userSays(request.input.text)] }),
+      closed: () => null,
       memories: () => [],
       catalogue: () => catalogue.view(access, Date.now()),
       list: (provider, names, signal, localOnly) =>

@@ -123,6 +123,7 @@ export class InMemorySession {
         providers: this.#providers,
         state: () => this.#state(),
         view: () => this.#view(facts),
+        closed: () => null,
         memories: () => this.memories(facts),
         catalogue: () => this.catalogue.view(access, Date.now()),
         list: (provider, models, signal, localOnly) =>
@@ -144,7 +145,7 @@ export class InMemorySession {
     const result = step(this.#checkpoint.state, input, { nowMs, newId })
     if (!('state' in result)) throw new Error(`not accepted: ${JSON.stringify(result)}`)
     this.#checkpoint = this.#sql.transaction(() =>
-      commitStep(this.#sql, this.#checkpoint, result, { nowMs, runInput }),
+      commitStep(this.#sql, this.#checkpoint, result, { nowMs, runInput, sealedId: null }),
     )
     this.#transcript.changed(this.#checkpoint.outbox.messagesFrom)
     return [

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
 import { piecesOf, type Script, type ScriptedAnswer, type SeenRequest } from './scripted-upstream.ts'
 
 export type ScriptedUpstreamOptions = {
@@ -48,7 +49,8 @@ export async function startScriptedUpstream(
     for (const piece of piecesOf(answer)) {
       if (!outgoing.write(piece)) await once(outgoing, 'drain')
     }
-    if (answer.ending === 'break') {
+    if (answer.repeat !== undefined) await repeatUntilLeft(outgoing, answer.repeat)
+    else if (answer.ending === 'break') {
       broken = true
       // What was written still arrives.
       if (incoming.socket.writable) incoming.socket.destroySoon()
@@ -73,6 +75,18 @@ export async function startScriptedUpstream(
       server.close()
       await once(server, 'close')
     },
+  }
+}
+
+async function repeatUntilLeft(
+  outgoing: ServerResponse,
+  { piece, everyMs }: NonNullable<ScriptedAnswer['repeat']>,
+): Promise<void> {
+  const left = once(outgoing, 'close')
+  while (!outgoing.destroyed) {
+    if (!outgoing.write(piece)) await Promise.race([once(outgoing, 'drain'), left])
+    // Also what leaves at once lets the other end have its turn.
+    await delay(everyMs ?? 0)
   }
 }
 

@@ -6,6 +6,8 @@ export type ScriptedAnswer = {
   body?: string | Uint8Array
   /** How many bytes of the body travel together; all of them without it. */
   chunkBytes?: number
+  /** What follows the body again and again, without an end; by itself, or once in so many milliseconds. */
+  repeat?: { piece: string; everyMs?: number }
   /** After the body: a clean end, a broken connection, or silence until the caller gives up. */
   ending?: 'close' | 'break' | 'hang'
 }
@@ -54,18 +56,29 @@ export function scriptedFetch(script: Script | ScriptedAnswer) {
       aborted += 1
     })
     const answer = await answerTo(seen)
-    const { status = 200, headers = {}, ending = 'close' } = answer
+    const { status = 200, headers = {}, ending = 'close', repeat } = answer
     const pieces = piecesOf(answer)
+    const repeated = new TextEncoder().encode(repeat?.piece)
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
         init.signal?.addEventListener('abort', () => controller.error(init.signal?.reason))
       },
-      pull: (controller) => {
+      pull: async (controller) => {
         const piece = pieces.shift()
+        if (piece === undefined && repeat?.everyMs !== undefined) {
+          await new Promise<void>((resolve) => {
+            const timer = setTimeout(resolve, repeat.everyMs)
+            init.signal?.addEventListener('abort', () => clearTimeout(timer))
+          })
+        }
         if (piece !== undefined) controller.enqueue(piece)
+        else if (repeat !== undefined) controller.enqueue(repeated)
         else if (ending === 'close') controller.close()
-        else if (ending === 'break') controller.error(new TypeError('terminated'))
-        else return new Promise<void>(() => {})
+        else if (ending === 'break') {
+          // What was sent has been read by then.
+          await new Promise((resolve) => setImmediate(resolve))
+          controller.error(new TypeError('terminated'))
+        } else await new Promise<void>(() => {})
       },
     })
     return new Response(status === 204 || status === 304 ? null : body, { status, headers })

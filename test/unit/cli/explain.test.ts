@@ -410,7 +410,7 @@ describe('[EC 19] what happened and why, in words', () => {
     ])
   })
 
-  test('[EC 17] of a sealed trace what is clear', async () => {
+  test('[EC 17, U35] of a sealed trace what is clear, and which key opens the rest', async () => {
     const sealed = { version: 1, algorithm: 'a', key_id: 'k', nonce: 'n', ciphertext: 'c' }
     tells(reviewed.map((event) => ({ ...event, payload: { encrypted: sealed } })))
     expect(await explain()).toBe(0)
@@ -419,6 +419,7 @@ describe('[EC 19] what happened and why, in words', () => {
       '',
       'Turn 1  2026-01-02 03:04:03  review → openai/reviewer',
       '  encrypted 1 tool call',
+      '            locked: key k is needed',
       '  answer    none is told of',
       '  check     cannot be decided again: it is encrypted',
       '',
@@ -426,6 +427,7 @@ describe('[EC 19] what happened and why, in words', () => {
       '  intent    review (encrypted)',
       '  route     openai/reviewer, rule `reviewing` (encrypted)',
       '  encrypted 1 message, 1 cost',
+      '            locked: key k is needed',
       '  check     cannot be decided again: it is encrypted',
     ])
   })

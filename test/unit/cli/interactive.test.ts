@@ -123,10 +123,17 @@ describe('runInteractive', () => {
     const router = await startScriptedRouter()
     const io = scriptedIo({ isTty: true })
     io.lines.push(...typed('hi'))
-    router.script('POST', paths.execute, stream([{ event: completed('ok') }]))
+    io.lines.push(...typed('and again'))
+    router.always('GET', '/api/v1/*', json({ sessions: [sessionSummary] }))
+    router.always('POST', paths.execute, stream([{ event: completed('ok') }]))
     const client = new SwitchyardClient({ baseUrl: router.url, token: 'tok' })
     await runInteractive({ client, cwd, policy: smallPolicy(), sessionId: SESSION, io })
-    expect(router.requests.map(({ path }) => path)).toEqual([paths.execute])
+    // Once: whether it is encrypted does not change.
+    expect(router.requests.map(({ path }) => path.replace(/\?.*/, ''))).toEqual([
+      '/api/v1/sessions',
+      paths.execute,
+      paths.execute,
+    ])
     await router.close()
   })
 })

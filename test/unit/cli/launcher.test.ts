@@ -10,7 +10,7 @@ import {
   startScriptedRouter,
   stream,
 } from '../../support/node/scripted-router.ts'
-import { idle, paths, SESSION, text } from '../../support/node/scripted-router-turns.ts'
+import { idle, paths, SESSION, sessionSummary, text } from '../../support/node/scripted-router-turns.ts'
 import { tempFolder } from '../../support/node/temp-folder.ts'
 
 const LAUNCHER = path.resolve(import.meta.dirname, '../../../bin/switchyard.mjs')
@@ -79,6 +79,7 @@ describe('Ctrl-C', () => {
   let router: ScriptedRouter
   beforeEach(async () => {
     router = await startScriptedRouter()
+    router.always('GET', '/api/v1/*', json({ sessions: [sessionSummary] }))
     router.always('POST', '/api/v1/auth/sign-in', json({ token: 't', expires_at: '2099-01-01T00:00:00Z' }))
   })
   afterEach(() => router.close())

@@ -79,6 +79,10 @@ describe('help', () => {
       'apikey new',
       'apikey revoke',
       'apikey rotate',
+      'keys',
+      'keys list',
+      'keys export',
+      'keys import',
       'models',
       'sessions',
       'sessions list',
@@ -210,6 +214,7 @@ describe('run', () => {
     cwd = configHome().cwd
     vi.stubEnv('SWITCHYARD_URL', router.url)
     signedIn()
+    router.always('GET', '/api/v1/*', json({ sessions: [sessionSummary] }))
     router.script('POST', paths.execute, stream([{ event: completed('x') }]))
     expect(await cli('run', '--cwd', cwd, '--session', SESSION, '--model', 'ollama/tiny', 'hi')).toBe(0)
     expect(router.requests.at(-1)?.body).toMatchObject({
@@ -220,6 +225,7 @@ describe('run', () => {
 
   test('--file may be repeated and does not swallow the prompt', async () => {
     signedIn()
+    router.always('GET', '/api/v1/*', json({ sessions: [sessionSummary] }))
     cwd = configHome({ project: '' }).cwd
     vi.stubEnv('SWITCHYARD_URL', router.url)
     signedIn()

@@ -7,7 +7,7 @@ import { fillTemplate, loadPromptTemplates } from '../../../src/cli/prompt-templ
 import { configHome } from '../../support/node/config-home.ts'
 import { type ScriptedIo, scriptedIo } from '../../support/node/scripted-io.ts'
 import { json, type ScriptedRouter, startScriptedRouter, stream } from '../../support/node/scripted-router.ts'
-import { completed, paths, SESSION } from '../../support/node/scripted-router-turns.ts'
+import { completed, paths, SESSION, sessionSummary } from '../../support/node/scripted-router-turns.ts'
 import { tempFolder } from '../../support/node/temp-folder.ts'
 
 const FOLDER = '.agents/prompts'
@@ -111,6 +111,7 @@ describe('at the command line', () => {
 
   beforeEach(async () => {
     router = await startScriptedRouter()
+    router.always('GET', '/api/v1/*', json({ sessions: [sessionSummary] }))
     io = scriptedIo()
     ;({ home, cwd } = configHome({ global: '[routing.default]\nmodel = "ollama/small"\n' }))
     vi.stubEnv('SWITCHYARD_URL', router.url)

@@ -5,7 +5,7 @@ import { CompletedTurn } from '../../../src/protocol/execution/turn.ts'
 import { makeReport } from '../../support/core/run-machine.ts'
 
 const turn = (ending: 'truncated' | 'refused' | null) =>
-  CompletedTurn.parse(Reflect.get(completed('text', ending, makeReport(), {}, null, 'trace:1'), 'data'))
+  CompletedTurn.parse(Reflect.get(completed('text', ending, makeReport(), {}, 'trace:1'), 'data'))
 
 describe('the lines under an answer', () => {
   test('[U42] say that it was cut, or refused, and nothing of one that is complete', () => {

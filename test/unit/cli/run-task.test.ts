@@ -39,6 +39,8 @@ let cwd: string
 beforeEach(async () => {
   configHome()
   router = await startScriptedRouter()
+  // Of a session that exists is asked whether it is encrypted.
+  router.always('GET', '/api/v1/*', json({ sessions: [sessionSummary] }))
   io = scriptedIo({ isTty: true })
   cwd = tempFolder({ 'a.txt': 'one\ntwo\n', 'AGENTS.md': 'Be brief.\n' })
 })
@@ -180,7 +182,7 @@ describe('what is sent', () => {
     answer(completed('x'))
     const routing = { default: { model: 'openai-compat:my-lab/m' } }
     await run({ policy: smallPolicy({ routing }), explicitModel: 'anthropic/claude' })
-    const headers = router.requests[0]?.headers ?? {}
+    const headers = router.requests.find(({ path }) => path === paths.execute)?.headers ?? {}
     expect(Object.entries(headers).filter(([name]) => name.startsWith('x-smista-provider'))).toEqual([
       ['x-smista-provider-my-lab-api-key', 'kl'],
       ['x-smista-provider-anthropic-api-key', 'ka'],

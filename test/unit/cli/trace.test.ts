@@ -152,11 +152,13 @@ describe('a line', () => {
     expect(io.stdout).toContain('in 0 · out 2 tokens · $0')
   })
 
-  test('of a sealed event tells what is clear', async () => {
+  test('[U35] of a sealed event tells what is clear, and which key opens the rest', async () => {
     const sealed = { version: 1, algorithm: 'a', key_id: 'k', nonce: 'n', ciphertext: 'c' }
     tells(event({ type: 'tool_call' }, { encrypted: sealed }))
     await cli('trace', SESSION)
-    expect(linesOut()).toEqual(['2026-01-02 03:04:05  tool_call          (encrypted)  ollama/small'])
+    expect(linesOut()).toEqual([
+      '2026-01-02 03:04:05  tool_call          locked: key k is needed  ollama/small',
+    ])
   })
 
   test('stays one line, whatever is in it', async () => {

@@ -419,7 +419,7 @@ describe('stopping', () => {
   test('a stop that the router does not confirm is a failure, not a success', async () => {
     const stop = new AbortController()
     router.script('POST', paths.execute, () => stop.abort())
-    router.script('POST', paths.continue, json({ error: { code: 'internal_error', message: 'm' } }, 500))
+    router.always('POST', paths.continue, json({ error: { code: 'internal_error', message: 'm' } }, 500))
     expect((await drive({ signal: stop.signal })).outcome).toMatchObject({
       status: 'error',
       failure: { code: 'internal_error' },

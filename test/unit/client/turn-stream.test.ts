@@ -75,6 +75,20 @@ describe('a streamed turn', () => {
     expect(await collect(client.executeStream(SESSION, request))).toEqual([turn[0], turn.at(-1)])
   })
 
+  test('[D20] a request at which the router itself failed is repeated once, under the same idempotency key', async () => {
+    const failed = refusal(500, 'internal_error')
+    router.script('POST', paths.execute, failed, stream(numbered(1, turn)))
+    expect(await collect(client.executeStream(SESSION, request))).toEqual(turn)
+    const keys = router.requests.map(({ headers }) => headers['idempotency-key'])
+    expect(new Set(keys).size).toBe(1)
+    router.always('POST', paths.execute, failed)
+    router.requests.length = 0
+    expect(await collect(client.executeStream(SESSION, request))).toMatchObject([
+      { type: 'failed', failure: { code: 'internal_error' } },
+    ])
+    expect(router.count('POST', paths.execute)).toBe(2)
+  })
+
   test('[D20] a request without any answer is repeated under the same idempotency key', async () => {
     router.script('POST', paths.execute, hangUp, hangUp, stream(numbered(1, turn)))
     expect(await collect(client.executeStream(SESSION, request))).toEqual(turn)

@@ -72,7 +72,7 @@ describe('[EC 12.3] what becomes of a call', () => {
       'with arguments that are no object',
       call('shell', {}, { malformedArguments: '["ls"' }),
       {},
-      'refused: The arguments are not a JSON object.',
+      'refused: The arguments are not a JSON object. They came as: ["ls"',
     ],
     [
       '[EC 12.2] git, denied',

@@ -10,10 +10,9 @@ const tools = awaitingTool(
     arguments: { id },
     requires_approval: 'ask' as const,
   })),
-  null,
   'trace:1',
 )
-const done = completed('Hello.', null, makeReport(), { input_tokens: 1 }, null, 'trace:1')
+const done = completed('Hello.', null, makeReport(), { input_tokens: 1 }, 'trace:1')
 
 describe('[EC 18] how a stream ends', () => {
   test('a completed turn: its usage, then the end', () => {
@@ -55,7 +54,7 @@ describe('[D19] the stream of a turn that is no longer held', () => {
   test('the text in one piece before the end; none where there is none', () => {
     expect(replayEvents(done)).toEqual([{ type: 'text_delta', delta: 'Hello.' }, ...closingEvents(done)])
     expect(replayEvents(tools)).toEqual(closingEvents(tools))
-    const silent = completed('', null, makeReport(), {}, null, 'trace:1')
+    const silent = completed('', null, makeReport(), {}, 'trace:1')
     expect(replayEvents(silent)).toEqual(closingEvents(silent))
   })
 })

@@ -83,6 +83,10 @@ describe('categories of provider failures', () => {
     [{ 'retry-after': 'Mon, 02 Nov 2026 10:00:30 GMT' }, 30_000],
     [{ 'retry-after': 'Mon, 02 Nov 2026 09:00:00 GMT' }, 0],
     [{ 'retry-after': 'soon' }, undefined],
+    [{ 'retry-after': '-1' }, 0],
+    [{ 'retry-after': '9'.repeat(400) }, 24 * 60 * 60_000],
+    [{ 'retry-after': 'Fri, 31 Dec 9999 23:59:59 GMT' }, 24 * 60 * 60_000],
+    [{ 'retry-after-ms': '9'.repeat(400) }, 24 * 60 * 60_000],
     [{}, undefined],
   ])('the wait in %j is %s ms', (headers, ms) => {
     expect(retryAfterMs(new Headers(headers), Date.parse('2026-11-02T10:00:00Z'))).toBe(ms)

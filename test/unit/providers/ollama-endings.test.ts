@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { OLLAMA_FIRST_BYTE_MS, OllamaProvider } from '../../../src/providers/ollama.ts'
+import { OllamaProvider } from '../../../src/providers/ollama.ts'
 import type { ModelEvent } from '../../../src/providers/provider.ts'
+import { OWN_MACHINE_DEADLINES } from '../../../src/providers/upstream-call.ts'
 import { type ScriptedAnswer, scriptedFetch } from '../../support/node/scripted-upstream.ts'
 import { jsonAnswer } from '../../support/node/scripted-upstream-completion.ts'
 import {
@@ -13,10 +14,7 @@ import { startScriptedUpstream } from '../../support/node/scripted-upstream-serv
 import { collect, joinDeltas, makeContext, makeDescriptor, makeRequest } from './support.ts'
 
 const makeProvider = (baseUrl: string) =>
-  new OllamaProvider(
-    { baseUrl, local: true, maxContextTokens: 32_768 },
-    { firstByteMs: OLLAMA_FIRST_BYTE_MS, totalMs: 14 * 60_000 },
-  )
+  new OllamaProvider({ baseUrl, local: true, maxContextTokens: 32_768 }, OWN_MACHINE_DEADLINES)
 const requestOf = (streaming: boolean) =>
   makeRequest({
     model: makeDescriptor({

@@ -111,3 +111,7 @@ export function joinDeltas(events: readonly ModelEvent[]): ModelEvent[] {
   }
   return joined
 }
+
+/** The final usage of a call. */
+export const usageIn = (events: readonly ModelEvent[]): ReportedUsage =>
+  events.find((event) => event.type === 'usage')?.usage ?? {}

@@ -29,6 +29,7 @@ async function reportsOf(reason: FinishReason): Promise<RunInputEvent[]> {
     providers: new Map([['ollama', provider]]),
     state: () => state,
     view: () => makeView(makeRequest({ permissions: { read_file: 'allow' } })),
+    closed: () => null,
     memories: () => [],
     catalogue: () => ({ hasCredential: () => true, find: () => ({ k: 'found', model }) }),
     list: async () => {},

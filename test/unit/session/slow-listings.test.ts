@@ -56,6 +56,7 @@ test('[U06][D12] a turn asks providers that are slow to fail once each, and then
       return machine.state
     },
     view: () => makeView(body),
+    closed: () => null,
     memories: () => [],
     catalogue: () => catalogue.view(access, Date.now()),
     list: (provider, models, signal) => catalogue.list(provider, models, access, signal),

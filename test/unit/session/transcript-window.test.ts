@@ -8,6 +8,7 @@ import { loadMessages, type StoredMessage } from '../../../src/storage/session/m
 import { migrateSession } from '../../../src/storage/session/migrations.ts'
 import { makeNodeSql } from '../../support/node/node-sql.ts'
 import { seededRandom } from '../../support/node/seeded.ts'
+import { makeState } from '../storage/contract/builders.ts'
 
 /** A session whose steps are stored as the engine stores them, and a count of the rows of messages that were read. */
 function makeStored(limits: { messages?: number; bytes?: number } = {}) {
@@ -29,8 +30,8 @@ function makeStored(limits: { messages?: number; bytes?: number } = {}) {
   let ids = 0
   let run = 'run 1'
   const commit = (...writes: Write[]) => {
-    const step = { state: null as never, writes, events: [], effects: [] }
-    checkpoint = commitStep(sql, checkpoint, step, { nowMs: 0, runInput: null })
+    const step = { state: makeState(), writes, events: [], effects: [] }
+    checkpoint = commitStep(sql, checkpoint, step, { nowMs: 0, runInput: null, sealedId: null })
     window.changed(checkpoint.outbox.messagesFrom)
   }
   const newId = () => `id-${++ids}`

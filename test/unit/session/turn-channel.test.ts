@@ -12,7 +12,7 @@ async function typesOf(stream: ReadableStream<Uint8Array>): Promise<string[]> {
 
 const ended = (text: string) => ({
   k: 'outcome' as const,
-  outcome: completed(text, null, makeReport(), { input_tokens: 1 }, null, 'trace:1'),
+  outcome: completed(text, null, makeReport(), { input_tokens: 1 }, 'trace:1'),
 })
 
 describe('[EC 18] the stream of a turn', () => {

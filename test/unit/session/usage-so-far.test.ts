@@ -74,6 +74,7 @@ describe('usage that was reported before the end of an answer', () => {
         return machine.state
       },
       view: () => makeView(request, { said: [userSays('hi')] }),
+      closed: () => null,
       memories: () => [],
       catalogue: () => catalogue.view(access, Date.now()),
       list: (id, names, signal, localOnly) => catalogue.list(id, names, access, signal, localOnly),

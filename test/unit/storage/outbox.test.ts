@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { drain, type OutboxDeps, retryDelayMs } from '../../../src/storage/outbox.ts'
+import { drain, type OutboxDeps, retryDelayMs, retryDelaySinceMs } from '../../../src/storage/outbox.ts'
 
 /** An outbox over an array; `fail` says what becomes of each write. */
 function makeOutbox(owed: number[], fail: (row: number) => Error | null = () => null, wanted = true) {
@@ -67,5 +67,18 @@ describe('the wait after a failure', () => {
     expect([1, 2, 3, 9].map(retryDelayMs)).toEqual([1000, 2000, 4000, 256_000])
     expect(retryDelayMs(10)).toBe(300_000)
     expect(retryDelayMs(1_000_000)).toBe(300_000)
+  })
+})
+
+describe('the wait of work that no count is kept of', () => {
+  it('[D26] is as long as it has failed so far, from a second to five minutes', () => {
+    const waits = [0, 400, 1_000, 30_000, 299_999, 300_000, 86_400_000].map((ago) =>
+      retryDelaySinceMs(1_000_000_000 - ago, 1_000_000_000),
+    )
+    expect(waits).toEqual([1_000, 1_000, 1_000, 30_000, 299_999, 300_000, 300_000])
+  })
+
+  it('[D26] is a second when the clock went back', () => {
+    expect(retryDelaySinceMs(2_000, 1_000)).toBe(1_000)
   })
 })

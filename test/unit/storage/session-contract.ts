@@ -5,6 +5,8 @@ import { POLICY_RULES } from './contract/policy-rules.ts'
 import { RING_RULES } from './contract/ring-rules.ts'
 import { ROW_RULES } from './contract/row-rules.ts'
 import type { StorageRule } from './contract/rules.ts'
+import { SEALED_FACT_RULES } from './contract/sealed-fact-rules.ts'
+import { SEALED_RULES } from './contract/sealed-rules.ts'
 import { SETTLED_RULES } from './contract/settled-rules.ts'
 import { SIZE_RULES } from './contract/size-rules.ts'
 import { STEP_RULES } from './contract/step-rules.ts'
@@ -23,5 +25,7 @@ export const STORAGE_RULES: readonly StorageRule[] = [
   ...SETTLED_RULES,
   ...MEMORY_RULES,
   ...POLICY_RULES,
+  ...SEALED_RULES,
+  ...SEALED_FACT_RULES,
   ...MIGRATION_RULES,
 ]

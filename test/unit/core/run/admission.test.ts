@@ -1,17 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { LEASE_MS } from '../../../../src/core/run/state.ts'
 import type { ContinueKind, ContinueRequest } from '../../../../src/protocol/execution/continue.ts'
-import type { SealedMap } from '../../../../src/protocol/execution/sealed.ts'
-import {
-  BREAK,
-  clientCall,
-  decision,
-  inject,
-  Machine,
-  refusedCall,
-  results,
-} from '../../../support/core/run-machine.ts'
-import { machineIn, phaseOf, SEAL, SITUATIONS, type Situation } from '../../../support/core/run-phases.ts'
+import { BREAK, decision, inject, Machine, results } from '../../../support/core/run-machine.ts'
+import { machineIn, opening, phaseOf, SITUATIONS, type Situation } from '../../../support/core/run-phases.ts'
 
 const KINDS: ContinueKind[] = ['tool_results', 'approval_decisions', 'decrypted', 'sealed', 'inject', 'break']
 
@@ -23,12 +14,9 @@ function message(kind: ContinueKind, machine: Machine): ContinueRequest {
     case 'approval_decisions':
       return decision(machine.phase?.k === 'AwaitingApproval' ? machine.approvalId : 'nobody', 'approved')
     case 'decrypted':
-      return {
-        type: 'decrypted',
-        data: { plaintext: { 'message:1': 'x' }, encrypted: { 'run_input:1': SEAL } },
-      }
+      return opening(machine)
     case 'sealed':
-      return { type: 'sealed', data: { encrypted: { 'message:2': SEAL } } }
+      return { type: 'sealed', data: { encrypted: machine.seals() } }
     case 'inject':
       return inject('more')
     case 'break':
@@ -170,46 +158,5 @@ describe('[EC 13] decisions', () => {
     expect(give(machine, decision('other', 'approved'))).toBe('invalid_request')
     expect(give(machine, { type: 'approval_decisions', data: { decisions: [] } })).toBe('invalid_request')
     expect(give(machine, decision(machine.approvalId, 'approved'))).toBe('accepted')
-  })
-})
-
-describe('[EC 17.3] sealed content', () => {
-  test('every record that was asked for has to come, and every text that was given out has to come back sealed', () => {
-    const machine = machineIn('AwaitingDecrypt')
-    const plaintext = { 'message:1': 'x' }
-    expect(
-      give(machine, { type: 'decrypted', data: { plaintext: {}, encrypted: { 'run_input:1': SEAL } } }),
-    ).toBe('invalid_request')
-    expect(give(machine, { type: 'decrypted', data: { plaintext } })).toBe('invalid_request')
-    expect(
-      give(machine, { type: 'decrypted', data: { plaintext, encrypted: { 'run_input:1': SEAL } } }),
-    ).toBe('accepted')
-  })
-
-  test('a completed turn is not over before its text came back', () => {
-    const machine = machineIn('AwaitingEncrypt')
-    expect(give(machine, { type: 'sealed', data: { encrypted: {} } })).toBe('invalid_request')
-    expect(give(machine, { type: 'sealed', data: { encrypted: { 'message:2': SEAL } } })).toBe('accepted')
-    expect(machine.store.sealed.get('message:2')).toBe('sealed')
-  })
-
-  test.each<[string, (machine: Machine, encrypted?: SealedMap) => ContinueRequest]>([
-    ['results', (machine, encrypted) => results(machine.waiting, {}, encrypted)],
-    [
-      'a decision',
-      (machine, encrypted) =>
-        decision(machine.approvalId, 'approved', encrypted === undefined ? {} : { encrypted }),
-    ],
-  ])('%s: it has to be brought along', (kind, make) => {
-    const machine = new Machine()
-    machine.execute('prompt', { command: kind === 'results' ? null : 'plan' })
-    machine.round({
-      text: 'text',
-      calls: kind === 'results' ? [clientCall('shell'), refusedCall('x')] : [],
-      toEncrypt: { 'message:3': 'text' },
-    })
-    expect(give(machine, make(machine))).toBe('invalid_request')
-    expect(give(machine, make(machine, { 'message:3': SEAL }))).toBe('accepted')
-    expect(machine.store.sealed.get('message:3')).toBe('sealed')
   })
 })

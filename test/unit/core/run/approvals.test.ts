@@ -398,13 +398,4 @@ describe('[EC 14] plan mode', () => {
     expect(machine.state).toMatchObject({ phase: { k: 'Idle' }, planning: false, planApproved: false })
     expect([...machine.store.plans.values()]).toMatchObject([{ status: 'rejected' }])
   })
-
-  test('in a sealed session the plan travels to be sealed, not in the approval', () => {
-    const machine = new Machine()
-    machine.execute('plan it', { command: 'plan' })
-    machine.round({ text: '1. do it', toEncrypt: { 'plan:1': '1. do it' } })
-    const told = envelope(machine)
-    expect(told).toMatchObject({ data: { to_encrypt: { 'plan:1': '1. do it' } } })
-    expect(JSON.stringify(told?.status === 'awaiting_approval' && told.data.approval)).not.toContain('do it')
-  })
 })

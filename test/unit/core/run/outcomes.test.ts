@@ -14,7 +14,7 @@ import {
   refusedCall,
   results,
 } from '../../../support/core/run-machine.ts'
-import { COST, DISCLOSURE, machineIn, SEAL } from '../../../support/core/run-phases.ts'
+import { COST, DISCLOSURE, machineIn } from '../../../support/core/run-phases.ts'
 
 /** A run whose first turn is being served. */
 function served(): Machine {
@@ -40,13 +40,6 @@ describe('[EC 5.5] outcome, phase and what may come next', () => {
   ][] = [
     ['an answer', (m) => m.round({ text: 'hi' }), 'completed', 'Idle', undefined],
     [
-      'an answer in a sealed session',
-      (m) => m.round({ text: 'hi', toEncrypt: { 'message:1': 'hi' } }),
-      'completed',
-      'AwaitingEncrypt',
-      ['sealed', 'break'],
-    ],
-    [
       'calls for the client',
       (m) => m.round({ calls: [clientCall('shell')] }),
       'awaiting_tool',
@@ -59,19 +52,6 @@ describe('[EC 5.5] outcome, phase and what may come next', () => {
       'awaiting_approval',
       'AwaitingApproval',
       ['approval_decisions', 'break'],
-    ],
-    [
-      'sealed history',
-      (m) =>
-        m.accept({
-          type: 'decryption_needed',
-          lease: m.lease,
-          toDecrypt: { 'message:1': SEAL },
-          toEncrypt: null,
-        }),
-      'awaiting_decrypt',
-      'AwaitingDecrypt',
-      ['decrypted', 'break'],
     ],
     [
       'a failure',
@@ -130,12 +110,6 @@ describe('[EC 2] what the envelopes carry', () => {
           { call_id: shell, name: 'shell', requires_approval: 'ask', driver_epoch: 1 },
         ],
       },
-    })
-  })
-
-  test('[EC 17.3] sealed history: the envelopes as they are kept, and what has to be sealed in the same trip', () => {
-    expect(outcome(machineIn('AwaitingDecrypt'))).toMatchObject({
-      data: { to_decrypt: { 'message:1': SEAL }, to_encrypt: { 'run_input:1': '{}' } },
     })
   })
 
@@ -303,7 +277,6 @@ describe('[EC 8.6][D23] the calls of a turn', () => {
         calls: [clientCall('shell')],
         call: { ...makeRecord('answered', usage), cost: '0.5' },
         usage: {},
-        toEncrypt: null,
       })
       const [turn] = [...machine.store.turns.values()]
       return turn?.trace.flatMap(({ payload }) => (payload.type === 'cost' ? [payload] : []))
@@ -494,9 +467,8 @@ describe('[U02][EC 5.2] a turn reports under the lock that it was started with',
         calls: [],
         call,
         usage: {},
-        toEncrypt: null,
       }),
-      machine.send({ type: 'decryption_needed', lease: late, toDecrypt: {}, toEncrypt: null }),
+      machine.send({ type: 'decryption_needed', lease: late, toDecrypt: {} }),
       machine.send({
         type: 'turn_failed',
         lease: late,

@@ -13,7 +13,7 @@ import {
   refusedCall,
   results,
 } from '../../../support/core/run-machine.ts'
-import { machineIn, SEAL } from '../../../support/core/run-phases.ts'
+import { machineIn, opening } from '../../../support/core/run-phases.ts'
 
 const said = (machine: Machine): string[] => machine.store.messages.map(({ text }) => text)
 const told = (machine: Machine): string[] => machine.events.map(({ type }) => type)
@@ -177,18 +177,16 @@ describe('[D20] the same request sent again after a crash goes on and stores not
     expect(machine.store.runInputs).toBe(2)
   })
 
-  test('opened records: asked for no second time, sealed once more to the same effect', () => {
+  test('opened records: opened once more, sealed no second time', () => {
     const machine = machineIn('AwaitingDecrypt')
-    const message = {
-      type: 'decrypted',
-      data: { plaintext: { 'message:1': 'x' }, encrypted: { 'run_input:1': SEAL } },
-    } as const
-    machine.continue(message)
+    const message = opening(machine)
+    const opened = Object.keys(message.data.plaintext)
+    machine.continue(message, { digest: 'same' })
     machine.crash()
-    expect(machine.continue(message)).toMatchObject({
-      state: { turn: 1 },
-      effects: [{ e: 'serve_turn', plaintext: { 'message:1': 'x' } }],
-    })
+    const again = machine.continue(message, { digest: 'same' })
+    expect(again).toMatchObject({ state: { turn: 1 }, effects: [{ e: 'serve_turn' }] })
+    expect('writes' in again && again.writes.map(({ w }) => w)).toEqual(['open_turn'])
+    expect([...(machine.sealed?.held.keys() ?? [])].sort()).toEqual(opened.sort())
   })
 })
 
@@ -239,7 +237,6 @@ describe('[D22] ids', () => {
       calls: [clientCall('shell'), refusedCall('y')],
       call: makeRecord('answered'),
       usage: {},
-      toEncrypt: null,
     }
     const foreseen = machine.peek(input)
     expect(machine.send(input)).toEqual(foreseen)

@@ -35,7 +35,6 @@ test.each([
     calls,
     call: BOUND,
     usage: {},
-    toEncrypt: null,
   })
   expect(boundTo(writes)).toEqual([true])
 })
@@ -62,7 +61,6 @@ test('[U37] the paths that the prompt held stay with what was said, whole or cut
     calls: [],
     call: record,
     usage: {},
-    toEncrypt: null,
   })
   expect(seenBy(writes)).toEqual([seen])
   const cut = served().continue({ type: 'break' }, { partial: { ...makePartial('It'), call: record } })

@@ -15,3 +15,11 @@ test.each(Array.from({ length: 16 }, (_, index) => 10_001 + index * RUNS_PER_TES
 test('[U02][U14][U24][EC 5] 500 random runs of 400 inputs', () => {
   for (let seed = 100_001; seed <= 100_500; seed++) walk(seed, 400)
 }, 120_000)
+
+test.each(Array.from({ length: 4 }, (_, index) => 200_001 + index * RUNS_PER_TEST))(
+  '[D20][D47][EC 17] 5,000 random runs of sealed sessions from seed %i on',
+  (first) => {
+    for (let seed = first; seed < first + RUNS_PER_TEST; seed++) walk(seed, 40, new Map(), 1)
+  },
+  120_000,
+)

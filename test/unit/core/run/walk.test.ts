@@ -1,12 +1,36 @@
 import { expect, test } from 'vitest'
 import { type Tally, walk } from '../../../support/core/run-walk.ts'
 
+/** A walk that gets nowhere proves nothing. */
+function mustHappen(tally: Tally, often: Record<string, number>): void {
+  for (const [what, times] of Object.entries(often))
+    expect([what, (tally.get(what) ?? 0) > times]).toEqual([what, true])
+}
+
 test('[U02][U10][U14][U21][U22][U23][U24][EC 5] 2,000 random runs of 40 inputs break no rule of a run', () => {
   const tally: Tally = new Map()
   for (let seed = 1; seed <= 2000; seed++) walk(seed, 40, tally)
-  // A walk that gets nowhere proves nothing.
-  for (const often of ['model responded accepted', 'again accepted', 'crash accepted', 'misfit refused'])
-    expect([often, (tally.get(often) ?? 0) > 1000]).toEqual([often, true])
-  // Nor does one in which nothing is ever granted and taken back.
-  expect(tally.get('grant revoked accepted')).toBeGreaterThan(200)
+  mustHappen(tally, {
+    'model responded accepted': 1000,
+    'again accepted': 1000,
+    'crash accepted': 1000,
+    'misfit refused': 1000,
+    'grant revoked accepted': 200,
+  })
+}, 60_000)
+
+test('[D20][D47][EC 17] 500 random runs of sealed sessions store no text, and nothing half', () => {
+  const tally: Tally = new Map()
+  for (let seed = 50_001; seed <= 50_500; seed++) walk(seed, 40, tally, 1)
+  mustHappen(tally, {
+    'fitting accepted': 1000,
+    'fitting refused': 200,
+    'again accepted': 300,
+    'crash accepted': 300,
+    // An object that is gone while nothing is served.
+    'crash dropped': 300,
+    'sealed: AwaitingTool': 100,
+    'sealed: AwaitingEncrypt': 500,
+    'sealed: Idle': 1000,
+  })
 }, 60_000)

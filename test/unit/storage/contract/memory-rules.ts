@@ -28,7 +28,7 @@ const record = (scope: 'user' | 'session', key: string, content: string, localOn
 const commit = (sql: Sql, before: Checkpoint, ops: MemoryOp[], nowMs = NOW): Checkpoint => {
   const writes = ops.map((op, n) => ({ w: 'memory' as const, id: `id-${nowMs}-${n}`, op }))
   const result = { state: makeState(), writes, events: [], effects: [] }
-  return sql.transaction(() => commitStep(sql, before, result, { nowMs, runInput: null }))
+  return sql.transaction(() => commitStep(sql, before, result, { nowMs, runInput: null, sealedId: null }))
 }
 
 rule('[EC 16] a fact of the session has one row per key, and keeps its id and its age', (sql) => {

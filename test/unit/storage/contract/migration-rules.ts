@@ -2,9 +2,11 @@ import { expect } from 'vitest'
 import { eachApproval } from '../../../../src/storage/session/export-rows.ts'
 import { loadMessages } from '../../../../src/storage/session/messages.ts'
 import { migrateSession, SESSION_MIGRATIONS } from '../../../../src/storage/session/migrations.ts'
+import { loadRunInput } from '../../../../src/storage/session/run-input.ts'
 import { loadSession, saveSession } from '../../../../src/storage/session/session-row.ts'
 import type { Sql } from '../../../../src/storage/session/sql.ts'
 import { loadTurns } from '../../../../src/storage/session/turns.ts'
+import { executeRequest } from '../../../support/node/run-request.ts'
 import { makeSession, makeTurn } from './builders.ts'
 import { count, NOW, type StorageRule } from './rules.ts'
 
@@ -54,8 +56,10 @@ export const MIGRATION_RULES: StorageRule[] = [
         `INSERT INTO approvals (id, target_type, target_id, decision, created_at)
          VALUES ('a1', 'gate', 'g1', 'approved', ${NOW})`,
       )
+      sql.rows('INSERT INTO run_input (id, body) VALUES (1, ?)', JSON.stringify(executeRequest('kept')))
       migrateSession(sql)
       expect(loadSession(sql)).toEqual(makeSession())
+      expect(loadRunInput(sql).input).toEqual({ text: 'kept' })
       expect(loadMessages(sql, 1, 9)).toEqual([
         expect.objectContaining({ id: 'm1', text: 'kept', localOnly: true, calls: [] }),
       ])

@@ -68,7 +68,7 @@ rule('[EC 15] words injected long after bring the policy of their run back', (sq
     sql,
     loadCheckpoint(sql),
     { state, writes, events: [], effects: [] },
-    { nowMs: NOW, runInput: null },
+    { nowMs: NOW, runInput: null, sealedId: null },
   )
   expect(Object.keys(loadPolicies(sql, ['sha256:old']))).toEqual(['sha256:old'])
 })

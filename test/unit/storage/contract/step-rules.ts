@@ -2,7 +2,12 @@ import { expect } from 'vitest'
 import type { Step } from '../../../../src/core/run/step.ts'
 import type { CallRecord, Write } from '../../../../src/core/run/writes.ts'
 import { ExecuteRequest } from '../../../../src/protocol/execution/execute.ts'
-import { type Checkpoint, EMPTY_OUTBOX, loadCheckpoint } from '../../../../src/storage/session/checkpoint.ts'
+import {
+  type Checkpoint,
+  EMPTY_OUTBOX,
+  loadCheckpoint,
+  runsBegun,
+} from '../../../../src/storage/session/checkpoint.ts'
 import { commitStep } from '../../../../src/storage/session/commit.ts'
 import { loadMessages } from '../../../../src/storage/session/messages.ts'
 import { loadRunInput, saveRunInput } from '../../../../src/storage/session/run-input.ts'
@@ -25,7 +30,9 @@ const commit = (
   nowMs = NOW,
 ): Checkpoint => {
   const result: Step = { state, writes, events: [], effects: [] }
-  return sql.transaction(() => commitStep(sql, before, result, { nowMs, runInput: executeRequest('hi') }))
+  return sql.transaction(() =>
+    commitStep(sql, before, result, { nowMs, runInput: executeRequest('hi'), sealedId: null }),
+  )
 }
 const openTurn = (turnId: string): Write => ({ w: 'open_turn', turnId, runId: 'run', turn: 1 })
 const closeTurn = (turnId: string): Write => ({ w: 'close_turn', turnId, status: 'done', outcome: null })
@@ -39,7 +46,7 @@ rule(
       userMessage('m1', 'hi'),
       openTurn('t1'),
     ])
-    expect(first.counters).toEqual({ message: 1, turn: 1, rev: 1, ringReserved: 0 })
+    expect(first.counters).toEqual({ message: 1, turn: 1, rev: 1, ringReserved: 0, runs: 1 })
     expect(first.outbox).toEqual({ ...EMPTY_OUTBOX, messagesFrom: 1 })
     const second = commit(
       sql,
@@ -157,4 +164,17 @@ rule('[D26] a step that cannot be stored whole is not stored at all', (sql) => {
   expect(loadMessages(sql, 1, 9).map(({ id }) => id)).toEqual(['m1'])
   expect(loadTurn(sql, 't1')?.status).toBe('running')
   expect(count(sql, 'tool_calls')).toBe(0)
+})
+
+rule('[D27] runs are counted as they begin, those of an older release by their turns', (sql) => {
+  saveSession(sql, makeSession())
+  const begin = (before: Checkpoint, turnId: string, runId: string) =>
+    commit(sql, before, [{ w: 'run_input' }, { w: 'open_turn', turnId, runId, turn: 1 }])
+  const first = begin(loadCheckpoint(sql), 't1', 'run')
+  const same = commit(sql, first, [{ w: 'open_turn', turnId: 't2', runId: 'run', turn: 2 }])
+  const second = begin(same, 't3', 'other')
+  expect([first, same, second].map(({ counters }) => counters.runs)).toEqual([1, 1, 2])
+  const { runs: _, ...older } = second.counters
+  expect(runsBegun(sql, older)).toBe(2)
+  expect(begin({ ...second, counters: older }, 't4', 'third').counters.runs).toBe(3)
 })

@@ -1,0 +1,495 @@
+import type { ContinueRequest } from '../../protocol/execution/continue.ts'
+import { failure } from '../../protocol/execution/errors.ts'
+import type { ContentRef } from '../../protocol/execution/ids.ts'
+import type { EncryptedPayload, PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
+import { acquire, isServing, serveNext } from './begin.ts'
+import {
+  callsRef,
+  callsText,
+  factRef,
+  factText,
+  inputRef,
+  messageRef,
+  proposedDiff,
+  resultRef,
+  traceRef,
+} from './contents.ts'
+import { awaitingEncrypt, idle, withToEncrypt } from './envelope.ts'
+import type { RunInputEvent } from './inputs.ts'
+import { checkSeals, envelopeProblem, envelopeVersion } from './seal-check.ts'
+import type { RunState, Unsealed } from './state.ts'
+import type { Refusal, Step, StepContext } from './step.ts'
+import type { CallRecord, TraceEntry, Write } from './writes.ts'
+
+/** What the machine has to know in a sealed session besides its state. */
+export type Sealing = {
+  sessionId: string
+  keyId: string
+  /** The texts that are in memory, by reference: those not sealed yet, and those that the client has opened. */
+  held: ReadonlyMap<ContentRef, string>
+  /** The session has the ciphertext. */
+  isSealed(ref: ContentRef): boolean
+  /** The fact of the session that bears this key, as far as facts are open; null for none. */
+  factOf(key: string): string | null
+  /** The sealable part of the input that comes with an `execute`; null with anything else. */
+  bundle: string | null
+}
+
+type Plain = (
+  state: RunState | null,
+  input: RunInputEvent,
+  context: StepContext,
+) => Step | Refusal | { dropped: true }
+
+const NOTHING: Unsealed = { refs: [], told: 0, answered: null, words: null }
+
+/** A turn that these started can be served again from what is stored, as can one of words that came sealed (D20). */
+const REPEATABLE: readonly string[] = ['tool_results', 'approval_decisions', 'decrypted']
+
+/**
+ * The machine of a sealed session (EC 17): that of a clear one, and between it and storage everything that is content is
+ * taken out of what is stored. Where the clear machine tells an outcome, the texts that lack their ciphertext go with it;
+ * where a message answers one, the ciphertext has to come along, all of it or nothing changes.
+ */
+export function sealedStep(
+  plain: Plain,
+  state: RunState | null,
+  input: RunInputEvent,
+  context: StepContext,
+  sealing: Sealing,
+): Step | Refusal | { dropped: true } {
+  const before = state?.unsealed ?? NOTHING
+  const again = state === null ? null : repeated(state, input, context, sealing)
+  if (again !== null) return again
+  const result = plain(state, input, context)
+  if (!('state' in result)) return result
+  const seals = incoming(state, input, result, sealing)
+  if ('refused' in seals) return seals
+  return new Sealer(state, before, input, result, context, sealing, seals.taken).run()
+}
+
+/** A message that was answered before, where the answer is lost: its turn is served again. Null for any other. */
+function repeated(
+  state: RunState,
+  input: RunInputEvent,
+  context: StepContext,
+  { held, isSealed }: Sealing,
+): Step | null {
+  if (input.type !== 'continuation_received') return null
+  const { message, digest } = input
+  const { refs, told, answered } = state.unsealed ?? NOTHING
+  const isSame = answered?.digest === digest
+  if (isSame && message.type === 'sealed' && state.active === null && state.phase.k === 'Idle') {
+    const reply = { by: 'outcome' as const, outcome: idle(state.traceId) }
+    return { state, writes: [], events: [], effects: [], reply }
+  }
+  if (isServing(state, context.nowMs)) return null
+  const isRepeatable = REPEATABLE.includes(message.type)
+  const isLost =
+    isSame &&
+    (isRepeatable || injectedCiphertext(message) !== null) &&
+    state.active === null &&
+    refs.slice(0, told).some((ref) => !held.has(ref))
+  const wasCut =
+    isRepeatable && state.phase.k === 'Idle' && state.active === null && state.unsettled?.digest === digest
+  if (!isLost && !wasCut) return null
+  const active = acquire(context)
+  const next: RunState = {
+    ...state,
+    phase: { k: 'Idle' },
+    active,
+    unsettled: { digest, kind: message.type },
+    // The end of a turn that failed was the end of its planning as well.
+    planning: state.planning || answered?.planning === true,
+    unattendedRounds: 0,
+    checkpointTurnId: null,
+    unsealed: NOTHING,
+  }
+  const lost = refs.filter((ref) => !held.has(ref))
+  const step = serveNext(next, lost.length === 0 ? [] : [{ w: 'dropped', refs: lost }], [], state.turn)
+  const kept = refs.filter((ref) => held.has(ref))
+  return {
+    ...step,
+    state: { ...step.state, unsealed: { ...NOTHING, refs: kept } },
+    contents: textsOf(message, null, openedRefs(message).filter(isSealed)),
+  }
+}
+
+const openedRefs = (message: ContinueRequest): ContentRef[] =>
+  message.type === 'decrypted' ? Object.keys(message.data.plaintext) : []
+
+/** The texts that a message brings along: results, and what was opened of what was asked for. */
+function textsOf(
+  message: ContinueRequest,
+  settled: ReadonlySet<string> | null,
+  asked: readonly ContentRef[],
+): PlainMap {
+  if (message.type === 'tool_results')
+    return Object.fromEntries(
+      message.data.results
+        .filter(({ call_id: id }) => settled === null || settled.has(id))
+        .map(({ call_id: id, content }) => [resultRef(id), content]),
+    )
+  if (message.type !== 'decrypted') return {}
+  const { plaintext } = message.data
+  return Object.fromEntries(
+    asked.flatMap((ref) => (plaintext[ref] === undefined ? [] : [[ref, plaintext[ref]]])),
+  )
+}
+
+const encryptedOf = (message: ContinueRequest): SealedMap | undefined =>
+  message.type === 'break' ? message.data?.encrypted : (message.data.encrypted ?? undefined)
+
+/** The ciphertext that comes with a message, checked against what is waited for. */
+function incoming(
+  state: RunState | null,
+  input: RunInputEvent,
+  { writes }: Step,
+  { keyId, isSealed }: Sealing,
+): { taken: SealedMap } | Refusal {
+  if (input.type !== 'continuation_received' || state === null) return { taken: {} }
+  const { message, digest } = input
+  // All of it was taken when it came first; of a fact that was forgotten since the session knows nothing more.
+  if (state.unsettled?.digest === digest) return { taken: {} }
+  const { refs, told } = state.unsealed ?? NOTHING
+  const encrypted = encryptedOf(message)
+  if (message.type === 'inject') {
+    const problem = injectProblem(message.data.messages, keyId)
+    if (problem !== null) return { refused: failure('invalid_request', problem) }
+  }
+  // Whoever stops or says something new may leave the rest for later; half of it would leave holes.
+  if ((message.type === 'inject' || message.type === 'break') && encrypted === undefined) return { taken: {} }
+  const results = writes.flatMap((write) =>
+    write.w === 'settle_call' && message.type === 'tool_results' ? [resultRef(write.callId)] : [],
+  )
+  const asked = state.active === null ? refs.slice(0, told) : []
+  return checkSeals(encrypted ?? {}, {
+    keyId,
+    required: [...asked, ...results],
+    later: new Set(refs),
+    isSealed,
+  })
+}
+
+/** One injected text may come sealed; several become one message, whose text nobody sealed yet. */
+function injectedCiphertext(message: ContinueRequest): EncryptedPayload | null {
+  if (message.type !== 'inject') return null
+  const [only, ...others] = message.data.messages
+  return others.length > 0 ? null : (only?.ciphertext ?? null)
+}
+
+type InjectedMessages = Extract<ContinueRequest, { type: 'inject' }>['data']['messages']
+
+function injectProblem(messages: InjectedMessages, keyId: string): string | null {
+  for (const { ciphertext } of messages) {
+    if (ciphertext == null) continue
+    if (envelopeVersion(keyId) === 2)
+      return 'in this session envelopes are bound to their place: an injected text is sealed when the router asks for it'
+    const problem = envelopeProblem(ciphertext, keyId)
+    if (problem !== null) return `the ciphertext of an injected text cannot be kept: ${problem}`
+  }
+  return null
+}
+
+/** Takes the content out of one accepted step. */
+class Sealer {
+  readonly #before: RunState | null
+  readonly #unsealed: Unsealed
+  readonly #input: RunInputEvent
+  readonly #result: Step
+  readonly #context: StepContext
+  readonly #sealing: Sealing
+  /** Ciphertext that came with the input. */
+  readonly #taken: SealedMap
+  /** New texts, and texts that the input brought. */
+  readonly #contents: PlainMap = {}
+  /** Facts recorded in this step, by key: a later one replaces an earlier one. */
+  readonly #facts = new Map<string, string>()
+  #refs: ContentRef[]
+  /** The user's words that came with this request, unsealed. */
+  #words: ContentRef | null = null
+
+  constructor(
+    before: RunState | null,
+    unsealed: Unsealed,
+    input: RunInputEvent,
+    result: Step,
+    context: StepContext,
+    sealing: Sealing,
+    taken: SealedMap,
+  ) {
+    this.#before = before
+    this.#unsealed = unsealed
+    this.#input = input
+    this.#result = result
+    this.#context = context
+    this.#sealing = sealing
+    this.#taken = taken
+    this.#refs = unsealed.refs.filter((ref) => taken[ref] === undefined)
+  }
+
+  run(): Step {
+    const input = this.#input
+    const message = input.type === 'continuation_received' ? input.message : null
+    if (message) {
+      // A result that was settled before stands as it was sealed, unless this is the very request that brought it.
+      const isSameRequest = this.#isResend()
+      const settled = new Set(
+        this.#result.writes.flatMap((write) => (write.w === 'settle_call' ? [write.callId] : [])),
+      )
+      Object.assign(this.#contents, textsOf(message, isSameRequest ? null : settled, this.#askedFor(message)))
+    }
+    const gone = this.#gone()
+    const sealed: Write[] = Object.entries(this.#taken).map(([ref, payload]) => ({
+      w: 'sealed',
+      ref,
+      payload,
+    }))
+    const writes: Write[] = [
+      ...(gone.length === 0 ? [] : [{ w: 'dropped' as const, refs: gone }]),
+      ...sealed,
+      ...this.#result.writes.flatMap((write) => this.#strip(write)),
+    ]
+    const result = this.#told({ ...this.#result, writes }, gone)
+    return { ...result, contents: this.#contents }
+  }
+
+  /**
+   * What the client may give the text of: what it was asked to seal, and whatever it has sealed; of that the pause asked for
+   * some, and the first of two equal requests has brought the rest (EC 17.3).
+   */
+  #askedFor(message: ContinueRequest): ContentRef[] {
+    return [...this.#unsealed.refs, ...openedRefs(message).filter(this.#sealing.isSealed)]
+  }
+
+  /** Unsealed content whose text is in nobody's hands any more; what a second stop gives up. */
+  #gone(): ContentRef[] {
+    const { type } = this.#input
+    if (!this.#isRequest() && type !== 'object_started') return []
+    const phase = this.#before?.phase
+    const givesUp = this.#isStop() && phase?.k === 'AwaitingEncrypt' && phase.stopped === true
+    const isHeld = (ref: ContentRef) => this.#contents[ref] !== undefined || this.#sealing.held.has(ref)
+    const gone = this.#refs.filter((ref) => givesUp || !isHeld(ref))
+    const left = new Set(gone)
+    this.#refs = this.#refs.filter((ref) => !left.has(ref))
+    return gone
+  }
+
+  #isRequest(): boolean {
+    return this.#input.type === 'execute_requested' || this.#input.type === 'continuation_received'
+  }
+
+  /** The request that was being served, once more. */
+  #isResend(): boolean {
+    const input = this.#input
+    return 'digest' in input && this.#before?.unsettled?.digest === input.digest
+  }
+
+  #isStop(): boolean {
+    return this.#input.type === 'continuation_received' && this.#input.message.type === 'break'
+  }
+
+  /** New content: its text is kept in memory, and the client is asked to seal it. */
+  #content(ref: ContentRef, text: string): void {
+    // Half of a surrogate pair has no UTF-8, and so no ciphertext.
+    this.#contents[ref] = text.toWellFormed()
+    this.#refs = [...this.#refs.filter((known) => known !== ref), ref]
+  }
+
+  #strip(write: Write): Write[] {
+    switch (write.w) {
+      case 'run_input': {
+        const { bundle, sessionId } = this.#sealing
+        if (bundle === null) throw new Error('invariant broken: a sealed run without its bundle')
+        this.#content(inputRef(sessionId), bundle)
+        return [write]
+      }
+      case 'user_message': {
+        const input = this.#input
+        const ciphertext = input.type === 'continuation_received' ? injectedCiphertext(input.message) : null
+        const ref = messageRef(write.id)
+        this.#content(ref, write.text)
+        if (ciphertext === null) this.#words = ref
+        else this.#refs.pop()
+        return [
+          { ...write, text: '' },
+          ...(ciphertext === null ? [] : [{ w: 'sealed' as const, ref, payload: ciphertext }]),
+        ]
+      }
+      case 'assistant_message': {
+        this.#content(messageRef(write.id), write.text)
+        const calls = callsText(write)
+        if (calls !== null) this.#content(callsRef(write.id), calls)
+        for (const { id, arguments: args, recordsDiff } of write.calls)
+          if (recordsDiff) this.#content(`diff:${id}`, proposedDiff(args))
+        const { seen: _, ...rest } = write
+        return [
+          {
+            ...rest,
+            text: '',
+            calls: write.calls.map(({ id, name, recordsDiff, answer }) => ({
+              id,
+              name,
+              arguments: {},
+              recordsDiff,
+              ...(answer === undefined ? {} : { answer: { ...answer, result: '' } }),
+            })),
+          },
+        ]
+      }
+      case 'settle_call':
+        // What cancels a call is the router's own note, and no content.
+        return [this.#isResults() ? { ...write, content: '' } : write]
+      case 'memory':
+        return [this.#stripMemory(write)]
+      case 'plan':
+        this.#content(`plan:${write.id}`, write.content)
+        return [{ ...write, content: '' }]
+      case 'approval': {
+        const { reason: _, ...rest } = write
+        return [rest]
+      }
+      case 'trace':
+        return [{ ...write, entries: write.entries.flatMap((entry) => this.#stripTrace(entry)) }]
+      case 'call':
+      case 'call_settled':
+        return [{ ...write, call: stripCall(write.call) }]
+      case 'close_turn':
+        return [{ ...write, outcome: null }]
+      default:
+        return [write]
+    }
+  }
+
+  #isResults(): boolean {
+    return this.#input.type === 'continuation_received' && this.#input.message.type === 'tool_results'
+  }
+
+  #stripMemory(write: Extract<Write, { w: 'memory' }>): Write {
+    const { id, op } = write
+    if (op.scope === 'user') return write
+    const known = this.#facts.get(op.key) ?? this.#sealing.factOf(op.key)
+    if (op.op === 'forget') {
+      this.#facts.delete(op.key)
+      if (known !== null) this.#refs = this.#refs.filter((ref) => ref !== factRef(known))
+      return {
+        w: 'memory',
+        id,
+        op: {
+          op: 'forget',
+          scope: 'session',
+          key: '',
+          sealed: true,
+          ...(known === null ? {} : { factId: known }),
+        },
+      }
+    }
+    this.#facts.set(op.key, id)
+    this.#content(factRef(id), factText(op.key, op.content))
+    const { localOnly } = op
+    return {
+      w: 'memory',
+      id,
+      op: {
+        op: 'record',
+        scope: 'session',
+        key: '',
+        content: '',
+        localOnly,
+        sealed: true,
+        ...(known === null ? {} : { replaces: known }),
+      },
+    }
+  }
+
+  /** Each candidate is an event of its own: clients open each as one payload (D28). */
+  #stripTrace(entry: TraceEntry): TraceEntry[] {
+    const { payload } = entry
+    if (payload.type === 'sealed') return [entry]
+    const payloads =
+      payload.type === 'context_selection_list'
+        ? payload.items.map((item) => ({ type: 'context_selection' as const, ...item }))
+        : [payload]
+    return payloads.map((single, index) => {
+      const id = index === 0 ? entry.id : this.#context.newId()
+      this.#content(traceRef(id), JSON.stringify(single))
+      return { ...entry, id, payload: { type: 'sealed', event_type: single.type } }
+    })
+  }
+
+  /** Puts what has to be sealed into the outcome that is told, and notes that it was (EC 5.5). */
+  #told(step: Step, gone: readonly ContentRef[]): Step {
+    const answer = step.effects.find((effect) => effect.e === 'answer')
+    const outcome = answer?.outcome ?? (step.reply?.by === 'outcome' ? step.reply.outcome : null)
+    if (outcome === null) return this.#silent(step, gone)
+    const refs = this.#refs
+    const texts = Object.fromEntries(refs.map((ref) => [ref, this.#textOf(ref)]))
+    // Traces alone hold nothing up: they ride on the next outcome.
+    const ends = outcome.status === 'idle' || outcome.status === 'error'
+    const isAsked = refs.length > 0 && (!ends || refs.some((ref) => !ref.startsWith('trace:')))
+    const told =
+      isAsked && outcome.status === 'idle'
+        ? awaitingEncrypt(texts, outcome.data.trace_id, outcome.data.ended)
+        : isAsked
+          ? withToEncrypt(outcome, texts)
+          : outcome
+    const waits = isAsked && (ends || outcome.status === 'completed')
+    const stopped = this.#isStop() ? { stopped: true as const } : {}
+    return {
+      ...step,
+      state: {
+        ...step.state,
+        ...(waits ? { phase: { k: 'AwaitingEncrypt', ...stopped, resume: 'Finalize' } } : {}),
+        unsealed: {
+          refs,
+          told: isAsked ? refs.length : 0,
+          answered: this.#answered(answer !== undefined),
+          words: null,
+        },
+      },
+      effects: step.effects.map((effect) => (effect.e === 'answer' ? { ...effect, outcome: told } : effect)),
+      ...(step.reply?.by === 'outcome' ? { reply: { by: 'outcome' as const, outcome: told } } : {}),
+    }
+  }
+
+  /** A step that tells no outcome: a turn begins or goes on, or something changes beside it. */
+  #silent(step: Step, gone: readonly ContentRef[]): Step {
+    const before = this.#unsealed
+    const unsealed: Unsealed = this.#isRequest()
+      ? {
+          refs: this.#refs,
+          told: 0,
+          answered: null,
+          words: this.#words ?? (this.#isResend() ? before.words : null),
+        }
+      : { ...before, refs: this.#refs }
+    // Sent again, a request whose words went with the memory begins anew: nothing of it was kept. Its run was cut off all
+    // the same, and is not over.
+    const wordsGone = before.words !== null && gone.includes(before.words)
+    const { unsettled } = step.state
+    const cut =
+      wordsGone && !this.#isRequest() && unsettled ? { unsettled: { ...unsettled, digest: '' } } : {}
+    return { ...step, state: { ...step.state, ...cut, unsealed } }
+  }
+
+  #answered(byTurn: boolean): Unsealed['answered'] {
+    const { unsettled = null, planning = false } = this.#before ?? {}
+    if (byTurn) return unsettled && { ...unsettled, ...(planning ? { planning } : {}) }
+    const input = this.#input
+    if (input.type !== 'continuation_received' || input.message.type !== 'sealed') return null
+    return { digest: input.digest, kind: 'sealed' }
+  }
+
+  #textOf(ref: ContentRef): string {
+    const text = this.#contents[ref] ?? this.#sealing.held.get(ref)
+    if (text === undefined) throw new Error('invariant broken: content to seal that nobody holds')
+    return text
+  }
+}
+
+/** What a call used is told by its trace, which is sealed (EC 20.2); what nobody knows is told nowhere, and so marked. */
+const stripCall = ({ seen: _, cost: __, usage, ...call }: CallRecord): CallRecord => ({
+  ...call,
+  usage: null,
+  ...(usage === null ? {} : { sealed: true as const }),
+})

@@ -1,0 +1,7 @@
+import { isFull, tryScripts } from '../support/workers/crash-tier.ts'
+import { scriptModels } from '../support/workers/scripted-models.ts'
+
+const models = scriptModels()
+
+tryScripts(models, { stride: isFull() ? 1 : 37, manners: 'both' }, true)
+tryScripts(models, { stride: isFull() ? 5 : 200, manners: 'both', twice: true }, true)

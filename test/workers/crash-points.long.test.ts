@@ -1,0 +1,7 @@
+import { isFull, tryScripts } from '../support/workers/crash-tier.ts'
+import { scriptModels } from '../support/workers/scripted-models.ts'
+
+const models = scriptModels()
+
+tryScripts(models, { stride: isFull() ? 1 : 23, manners: 'both' }, false)
+tryScripts(models, { stride: isFull() ? 5 : 120, manners: 'both', twice: true }, false)
