@@ -175,13 +175,33 @@ export const INTENDED_DIFFERENCES: readonly IntendedDifference[] = [
   },
   {
     what: 'property added',
-    at: ['*(status=idle*).data.ended', 'ContinueRequest(type=break).data'],
+    at: [
+      '*(status=idle*).data.ended',
+      '*(status=awaiting_encrypt*).data.ended',
+      'ContinueRequest(type=break).data',
+    ],
     reason: 'a stop names its target and reports what it ended (U26)',
   },
   {
     what: 'property added',
     at: ['CompletedTurn.ending'],
     reason: 'a truncated or refused answer says so (U42)',
+  },
+  {
+    what: 'property added',
+    at: ['ContinueRequest(type=inject).data.encrypted'],
+    reason: 'new words at a pause may bring along the ciphertext of what it asked to seal',
+  },
+  {
+    what: 'property added',
+    at: ['SessionMessageDetail.id', 'TraceEvent.id'],
+    reason: 'envelopes of version 2 are bound to the name of their content (D48)',
+  },
+  {
+    what: 'property added',
+    at: ['*.sealed_count'],
+    reason:
+      'the amounts of an encrypted session are in its sealed trace; it is told how many calls those are',
   },
   {
     what: 'property added',

@@ -1,7 +1,7 @@
 import { isOver, type RunState } from '../core/run/state.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
-import { byteLength, MAX_RUN_WORDS_BYTES } from '../storage/limits.ts'
+import { byteLength, MAX_RUN_WORDS_BYTES, MAX_SEALED_BUNDLE_BYTES } from '../storage/limits.ts'
 import { messageBytes, runStart, wordSizes } from '../storage/session/message-sizes.ts'
 import type { Sql } from '../storage/session/sql.ts'
 
@@ -14,17 +14,20 @@ export function refuseLongWords(
   sql: Sql,
   state: RunState | null,
   { digest, message }: { digest: string; message: ContinueRequest },
+  sealed: boolean,
 ): Failure | null {
   if (message.type !== 'inject' || state === null || isOver(state) || state.unsettled?.digest === digest) {
     return null
   }
   const end = Number.MAX_SAFE_INTEGER
-  const said = wordSizes(sql, runStart(sql, state.runId, end), end)
+  const said = wordSizes(sql, runStart(sql, state.runId, end), end, sealed)
+  // What is opened for each turn has to fit one request, with all else that is opened.
+  const limit = sealed ? MAX_SEALED_BUNDLE_BYTES : MAX_RUN_WORDS_BYTES
   const bytes =
     said.reduce((sum, size) => sum + messageBytes(size), 0) +
     message.data.messages.reduce((sum, { text }) => sum + byteLength(text), 0)
-  if (bytes <= MAX_RUN_WORDS_BYTES) return null
-  return failure('invalid_request', `what is said in a run may take ${MAX_RUN_WORDS_BYTES} bytes in all`, {
-    max_bytes: MAX_RUN_WORDS_BYTES,
+  if (bytes <= limit) return null
+  return failure('invalid_request', `what is said in a run may take ${limit} bytes in all`, {
+    max_bytes: limit,
   })
 }

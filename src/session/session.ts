@@ -242,7 +242,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       const asked = { digest: options.digest, message: body }
       const tooMuch =
         refuseLongResults(body) ??
-        refuseLongWords(this.#sql, engine.state, asked) ??
+        refuseLongWords(this.#sql, engine.state, asked, engine.isSealed) ??
         refuseOverfull(this.#sql, engine.state, engine.counters, asked)
       if (tooMuch) return { ok: false, failure: tooMuch }
       const { state } = engine

@@ -220,6 +220,17 @@ describe('versions side by side', () => {
     expect(methods.filter((name) => !known.includes(name))).toEqual([])
   })
 
+  it('[D32] facts of a session whose object runs an older release are read from their copy', async () => {
+    const { facts } = Session.prototype
+    Reflect.deleteProperty(Session.prototype, 'facts')
+    try {
+      const listed = await client.send('GET', `/api/v1/memory?session_id=${id}`)
+      expect(await listed.json()).toEqual({ memories: [] })
+    } finally {
+      Session.prototype.facts = facts
+    }
+  })
+
   it('[D32] what the first release sent is enough, and what it read is there', async () => {
     const { userId } = client
     const caller = { userId, credentials: {}, deploymentProviders: true }

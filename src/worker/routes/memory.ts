@@ -1,10 +1,11 @@
 import { type Context, Hono } from 'hono'
 import { refuseFact } from '../../core/memory.ts'
 import { type Failure, failure } from '../../protocol/execution/errors.ts'
-import { parseSessionId } from '../../protocol/execution/ids.ts'
+import { parseSessionId, type SessionId } from '../../protocol/execution/ids.ts'
 import {
   type DeleteMemoryResponse,
   type ListMemoryResponse,
+  type MemoryRecord,
   MemoryScope,
   PutMemoryRequest,
   type PutMemoryResponse,
@@ -33,12 +34,31 @@ memory.get('/', async (c) => {
   const { userId } = c.var.identity
   if (sessionId !== undefined) {
     // One session is asked itself: its object has what D1 may get later (D25). Of a foreign one nothing is known.
-    const facts = scope.data === 'user' ? null : await sessionStub(c.env, sessionId).facts(userId)
-    return c.json({ memories: facts?.ok ? facts.value : [] } satisfies ListMemoryResponse)
+    const memories = scope.data === 'user' ? [] : await factsOfSession(c, sessionId, userId)
+    return c.json({ memories } satisfies ListMemoryResponse)
   }
   const memories = await listMemory(openDatabase(c.env.DB), userId, scope.data)
   return c.json({ memories } satisfies ListMemoryResponse)
 })
+
+/** From the object; while a deploy is under way, from the copy where the object runs a release that cannot tell (D32). */
+async function factsOfSession(
+  c: Context<AppEnv>,
+  sessionId: SessionId,
+  userId: string,
+): Promise<MemoryRecord[]> {
+  try {
+    const facts = await sessionStub(c.env, sessionId).facts(userId)
+    return facts.ok ? facts.value : []
+  } catch (error) {
+    if (!isUnknownMethod(error)) throw error
+    const copied = await listMemory(openDatabase(c.env.DB), userId, 'session')
+    return copied.filter((fact) => fact.session_id === sessionId)
+  }
+}
+
+const isUnknownMethod = (error: unknown): boolean =>
+  error instanceof Error && error.message.startsWith('The RPC receiver does not implement')
 
 memory.put('/:memory_id', async (c) => {
   const body = await readBody(c, PutMemoryRequest)
