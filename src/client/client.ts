@@ -48,7 +48,7 @@ import { readExport } from './export-stream.ts'
 import type { ClientFailure } from './failure.ts'
 import { type HttpRequest, type Reauthenticate, Transport } from './http.ts'
 import { type ProviderKeys, providerHeaders } from './provider-header.ts'
-import { type OnReconnect, type StreamEvent, streamTurn } from './turn-stream.ts'
+import { type OnReconnect, type StreamEvent, streamTurn, type TurnPlace } from './turn-stream.ts'
 
 export type ClientOptions = {
   /** The router's origin, such as `http://127.0.0.1:8787`. */
@@ -73,6 +73,8 @@ export type StreamOptions = CallOptions & {
   onReconnect?: OnReconnect
   /** The session is encrypted: a turn whose texts the router has lost is asked for again (D20). */
   sealed?: boolean
+  /** Told how far the turn was followed; null while the router has yet to take its request. */
+  onPlace?: (place: TurnPlace | null) => void
 }
 
 type Answer<T> = Promise<Result<T, ClientFailure>>

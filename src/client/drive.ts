@@ -8,10 +8,12 @@ import type { SwitchyardClient } from './client.ts'
 import type { Sealer } from './crypto/sealer.ts'
 import type { ClientFailure } from './failure.ts'
 import { graceAfter } from './grace.ts'
-import { lockedFailure, Sealing, toEncrypt, withPlanText } from './sealing.ts'
+import { lockedFailure, Sealing, toEncrypt } from './sealing.ts'
 import { handIn, sealLeftovers } from './sealing-hand-in.ts'
 import type { Approver, Decision, ToolRunner } from './tool-runner.ts'
+import { type Opening, TurnFollower } from './turn-follower.ts'
 import type { OnReconnect, StreamEvent, TurnEnd } from './turn-stream.ts'
+import type { Words } from './words.ts'
 
 /**
  * How a run ended. `stopped` = by our own signal; without it a gate was rejected or another device stopped it.
@@ -28,6 +30,10 @@ export type RunEvent =
   | { type: 'tool_started'; call: ToolRequest }
   | { type: 'tool_finished'; call: ToolRequest; result: ToolResult; summary?: string }
   | { type: 'gate_decided'; approval: PendingApproval; decision: Decision }
+  /** The run goes on from these words; `cut`: the answer that was being given ends where it stands. */
+  | { type: 'words_sent'; texts: string[]; cut: boolean }
+  /** They were taken, but the router refused them, or did not say whether it has them. */
+  | { type: 'words_not_sent'; texts: string[]; failure: ClientFailure }
   | { type: 'run_ended'; outcome: RunOutcome }
 
 export type DriveOptions = {
@@ -41,6 +47,8 @@ export type DriveOptions = {
   approver: Approver
   /** Of an encrypted session: what holds its key. */
   sealer?: Sealer
+  /** What the user says while the run goes on: it cuts what a model is saying, and waits for a tool and for an answer. */
+  words?: Words
   /** Stops the run: the tool at work is ended and the router told to `break`. */
   signal?: AbortSignal
   onReconnect?: OnReconnect
@@ -74,37 +82,49 @@ class Drive {
   readonly #signal: AbortSignal
   readonly #sealing: Sealing | undefined
   readonly #calls: CallRunner
+  readonly #follower: TurnFollower
   readonly #decisions = new Map<string, Decision>()
   /** What the present pause asked to seal. */
   #unsealed: PlainMap = {}
   /** What the present pause had opened, when it was answered; another kind of pause ends that. */
   #opened: string | undefined
   #resends = 0
-  /** Whether text was shown since the last `turn_end`. */
-  #midText = false
 
   constructor(options: DriveOptions) {
     this.#options = options
     this.#signal = options.signal ?? new AbortController().signal
     this.#sealing = options.sealer && new Sealing(options.sealer)
     this.#calls = new CallRunner(options.tools, options.approver, this.#signal)
+    this.#follower = new TurnFollower({
+      client: options.client,
+      sessionId: options.sessionId,
+      words: options.words,
+      signal: this.#signal,
+      sealed: this.#sealing !== undefined,
+      onReconnect: options.onReconnect,
+      isRepeatedPause: (end) => this.#isRepeatedPause(end),
+      // What follows is another prompt, for which the same may have to be opened again.
+      onWordsTaken: () => {
+        this.#opened = undefined
+      },
+    })
   }
 
   async *run(): AsyncGenerator<RunEvent, RunOutcome, undefined> {
     const { client, sessionId, request } = this.#options
     if (this.#signal.aborted) return { status: 'idle', stopped: true }
-    let stream = client.executeStream(sessionId, request, this.#streamOptions())
+    let open: Opening = (options) => client.executeStream(sessionId, request, options)
     /** The refusal of a continuation, while the run's present state is being looked up. */
     let refusal: ClientFailure | undefined
     for (let continued = false; ; continued = true) {
-      const followed = yield* this.#follow(stream)
+      const followed = yield* this.#follower.followOrSpeak(open)
       // A run that is over needs no stopping, whenever the signal came.
       if (this.#signal.aborted && !(followed.ok && isOver(followed.value))) return yield* this.#stop()
       if (!followed.ok) {
         if (!continued || refusal || !maySettle(followed.error)) return this.#failed(followed.error)
         // Another device may have moved the run on: its present state decides, not our refused message (D05).
         refusal = followed.error
-        stream = client.currentRunStream(sessionId, this.#streamOptions())
+        open = (options) => client.currentRunStream(sessionId, options)
         continue
       }
       if (refusal && this.#isRepeatedPause(followed.value)) return failedWith(refusal)
@@ -117,36 +137,8 @@ class Drive {
       const next = yield* this.#answer(followed.value)
       if (this.#signal.aborted && !('outcome' in next)) return yield* this.#stop()
       if ('outcome' in next) return next.outcome
-      stream = client.continueStream(sessionId, next.send, this.#streamOptions())
+      open = (options) => client.continueStream(sessionId, next.send, options)
     }
-  }
-
-  #streamOptions() {
-    const { onReconnect } = this.#options
-    return { signal: this.#signal, ...this.#sealed(), ...(onReconnect ? { onReconnect } : {}) }
-  }
-
-  #sealed(): { sealed?: true } {
-    return this.#sealing ? { sealed: true } : {}
-  }
-
-  async *#follow(
-    stream: AsyncGenerator<StreamEvent>,
-  ): AsyncGenerator<RunEvent, Result<TurnEnd, ClientFailure>, undefined> {
-    for await (const event of stream) {
-      if (event.type === 'failed') return err(event.failure)
-      if (event.type === 'text_delta' || event.type === 'reasoning_delta') this.#midText = true
-      if (event.type === 'turn_restarted') this.#midText = false
-      if (event.type === 'turn_end') {
-        if (this.#midText && this.#isRepeatedPause(event)) yield { type: 'turn_restarted' }
-        this.#midText = false
-        const end = withPlanText(event)
-        yield end
-        return ok(end)
-      }
-      yield event
-    }
-    return err({ kind: 'network', message: 'the stream ended without turn_end' })
   }
 
   async *#answer(end: TurnEnd): AsyncGenerator<RunEvent, Next, undefined> {
@@ -274,7 +266,8 @@ class Drive {
   #sendBreak(message: ContinueRequest) {
     const { client, sessionId } = this.#options
     const signal = AbortSignal.timeout(STOP_TIMEOUT_MS)
-    return this.#follow(client.continueStream(sessionId, message, { signal, ...this.#sealed() }))
+    const sealed = this.#sealing ? { sealed: true } : {}
+    return this.#follower.follow(client.continueStream(sessionId, message, { signal, ...sealed }))
   }
 
   /** A turn that failed may have said something before, and an encrypted session keeps only what is sealed. */

@@ -23,6 +23,9 @@ export type StreamEvent =
   | { type: 'turn_restarted' }
   | { type: 'failed'; failure: ClientFailure }
 
+/** How far a turn that the router serves was followed; `lastEventId` is absent before its first event. */
+export type TurnPlace = { lastEventId?: string }
+
 /** Told before each wait for the next attempt. */
 export type OnReconnect = (attempt: { number: number; waitMs: number; reason: string }) => void
 
@@ -39,6 +42,11 @@ export type TurnStreamOptions = {
   /** The session is encrypted: what a turn said may be in nobody's hands any more (D20). */
   sealed?: boolean
   onReconnect?: OnReconnect
+  /**
+   * Told when the router has begun to serve the turn, and of every step in it; null when the turn is lost and its request
+   * has to be sent again.
+   */
+  onPlace?: (place: TurnPlace | null) => void
   signal?: AbortSignal
 }
 
@@ -165,6 +173,7 @@ class TurnReader {
   async *#readStream(response: Response): AsyncGenerator<StreamEvent, Ending, undefined> {
     const events = readEvents(response.body ?? emptyBody(), this.#options.silenceMs)
     const attached = this.#mode !== 'open'
+    this.#tellPlace()
     try {
       for (;;) {
         const next = await events.next()
@@ -187,6 +196,7 @@ class TurnReader {
           this.#seen.add(id)
           this.#lastEventId = id
           this.#turn = turnOf(id)
+          this.#tellPlace()
         } else this.#unidentified = true
         if (this.#mode === 'open') this.#mode = 'resume'
         if (this.#restarting) {
@@ -208,7 +218,13 @@ class TurnReader {
     return turn !== undefined && turn !== this.#turn
   }
 
+  #tellPlace(): void {
+    const lastEventId = this.#lastEventId
+    this.#options.onPlace?.(lastEventId === undefined ? {} : { lastEventId })
+  }
+
   #sendAgain(): Ending {
+    this.#options.onPlace?.(null)
     this.#mode = 'open'
     this.#restarting = this.#seen.size > 0
     // A turn that is served anew may number its events like the lost one.

@@ -43,6 +43,10 @@ type Plain = (
 
 const NOTHING: Unsealed = { refs: [], told: 0, answered: null, words: null }
 
+/** What may wait for its ciphertext when a run begins: more than a run of many turns leaves. The rest is given up. */
+const MAX_UNSEALED_REFS = 10_000
+const MAX_UNSEALED_CHARS = 8 * 1024 * 1024
+
 /** A turn that these started can be served again from what is stored, as can one of words that came sealed (D20). */
 const REPEATABLE: readonly string[] = ['tool_results', 'approval_decisions', 'decrypted']
 
@@ -270,9 +274,16 @@ class Sealer {
     const givesUp = this.#isStop() && phase?.k === 'AwaitingEncrypt' && phase.stopped === true
     const isHeld = (ref: ContentRef) => this.#contents[ref] !== undefined || this.#sealing.held.has(ref)
     const gone = this.#refs.filter((ref) => givesUp || !isHeld(ref))
+    // A client that never seals what its failed runs left must not fill the memory of the object.
+    if (type === 'execute_requested' && this.#weighsTooMuch()) gone.splice(0, gone.length, ...this.#refs)
     const left = new Set(gone)
     this.#refs = this.#refs.filter((ref) => !left.has(ref))
     return gone
+  }
+
+  #weighsTooMuch(): boolean {
+    const chars = this.#refs.reduce((sum, ref) => sum + (this.#sealing.held.get(ref)?.length ?? 0), 0)
+    return this.#refs.length > MAX_UNSEALED_REFS || chars > MAX_UNSEALED_CHARS
   }
 
   #isRequest(): boolean {
@@ -293,7 +304,7 @@ class Sealer {
   #content(ref: ContentRef, text: string): void {
     // Half of a surrogate pair has no UTF-8, and so no ciphertext.
     this.#contents[ref] = text.toWellFormed()
-    this.#refs = [...this.#refs.filter((known) => known !== ref), ref]
+    this.#refs.push(ref)
   }
 
   #strip(write: Write): Write[] {
@@ -301,6 +312,8 @@ class Sealer {
       case 'run_input': {
         const { bundle, sessionId } = this.#sealing
         if (bundle === null) throw new Error('invariant broken: a sealed run without its bundle')
+        // That of the run before was not sealed, and is not wanted any more.
+        this.#refs = this.#refs.filter((ref) => ref !== inputRef(sessionId))
         this.#content(inputRef(sessionId), bundle)
         return [write]
       }

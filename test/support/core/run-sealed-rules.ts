@@ -97,13 +97,13 @@ export class SealedRules {
 
   /** Words that came with their ciphertext, and whose turn came to a pause that is lost: they are there already (D20). */
   isKept(before: RunState | null, { digest, message }: Continuation): boolean {
-    const { refs, answered } = before?.unsealed ?? { refs: [], answered: null }
+    const { refs, told, answered } = before?.unsealed ?? { refs: [], told: 0, answered: null }
     const isSealed = message.type === 'inject' && isKeptInject(message)
     return (
       isSealed &&
       before?.active === null &&
       answered?.digest === digest &&
-      refs.some((ref) => this.#lost.has(ref))
+      refs.slice(0, told).some((ref) => this.#lost.has(ref))
     )
   }
 

@@ -14,11 +14,8 @@ export type Continuation = z.input<typeof ContinueRequest>
 /** How a client talks: with a key on each request or without any, streamed or buffered. */
 export type Manner = { keyed: boolean; stream: boolean }
 
-/**
- * What a request came to. `overtaken`: another request has taken the run over, or its sender has moved on. `unheld`: the
- * router has lost what the run began with before anybody could seal it, and says so; the prompt has to be sent again.
- */
-export type Outcome = TurnResponse | 'overtaken' | 'unheld'
+/** What a request came to. `overtaken`: another request has taken the run over, or its sender has moved on. */
+export type Outcome = TurnResponse | 'overtaken'
 
 type Answer =
   | { k: 'turn'; turn: TurnResponse }
@@ -48,7 +45,6 @@ export class CrashClient {
   /** Of a sealed session. */
   readonly sealing: CrashSealing | null
   #requests = 0
-  #unheld = 0
   /** The trace id of the last outcome that this client has seen: what still shows it has not moved since. */
   #lastTrace: string | null = null
   readonly #results = new Map<string, ToolResult>()
@@ -88,8 +84,6 @@ export class CrashClient {
       }
       if (answer.k === 'refused') {
         if (isMoot() && answer.refused.code === 'run_in_flight') return 'overtaken'
-        if (this.sealing && namesLost(answer.refused) && ++this.#unheld <= this.#points.deaths.length)
-          return 'unheld'
         throw new Error(`refused: ${JSON.stringify(answer.refused)}, sent ${JSON.stringify(sent.body)}`)
       }
       await this.onLost()
@@ -226,9 +220,6 @@ export class CrashClient {
     throw new Error('[U06] a turn is shown as running and does not end')
   }
 }
-
-const namesLost = ({ details }: Refused): boolean =>
-  typeof details === 'object' && details !== null && 'lost' in details
 
 const traceOf = ({ data }: { data: object }): string | null =>
   'trace_id' in data && typeof data.trace_id === 'string' ? data.trace_id : null

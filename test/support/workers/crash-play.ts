@@ -37,8 +37,6 @@ async function carryOut(prompt: Prompt, player: CrashClient, pauses: Pauses): Pr
   else outcome = await player.request(execute)
   let interrupted = false
   for (let round = 1; round <= MAX_ROUNDS; round++) {
-    // What nobody could seal is gone with the object; the user says it again.
-    if (outcome === 'unheld') return carryOut(prompt, player, pauses)
     if (outcome === 'overtaken') throw new Error('a request that nobody overtook was overtaken')
     if (isOver(outcome, player)) return
     const pausing: boolean =

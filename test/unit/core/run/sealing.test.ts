@@ -168,6 +168,14 @@ describe('[EC 17.3] what each outcome asks to seal', () => {
     })
   })
 
+  test('half a character has no UTF-8, and so no ciphertext: what is to be sealed is whole', () => {
+    const machine = served()
+    machine.round({ text: 'half: \ud83d' })
+    const texts = Object.values(toEncryptOf(machine.outcome))
+    expect(texts).toContain('half: \ufffd')
+    expect(texts.every((text) => text.isWellFormed())).toBe(true)
+  })
+
   test('nothing but traces holds no run up: they ride on the next outcome', () => {
     const machine = opened()
     machine.continue(opening(machine))
@@ -263,6 +271,7 @@ describe('[EC 17.3] what comes back sealed', () => {
     ['no room for a tag', { ciphertext: 'c'.repeat(20) }, /ciphertext/],
     ['padding', { ciphertext: `${'c'.repeat(22)}==` }, /ciphertext/],
     ['standard base64', { ciphertext: `${'c'.repeat(22)}+/` }, /ciphertext/],
+    ['bits left over', { ciphertext: `${'A'.repeat(21)}B` }, /ciphertext/],
     ['a length that no bytes have', { ciphertext: 'c'.repeat(25) }, /ciphertext/],
   ])('[EC 17.1] an envelope with %s is refused, and named', (_, part, problem) => {
     const machine = answered()
@@ -315,7 +324,11 @@ describe('[EC 17.3] what comes back sealed', () => {
     const machine = answered()
     const old = seals(machine)
     machine.execute('second')
-    machine.continue({ type: 'inject', data: { messages: [{ text: 'third' }], encrypted: old } })
+    const early: ContinueRequest = {
+      type: 'inject',
+      data: { messages: [{ text: 'third' }], encrypted: old },
+    }
+    expect(isAccepted(machine.continue(early))).toBe(true)
     expect(machine.store.sealed.size).toBe(0)
     machine.resolve()
     machine.answer({ text: 'answer' })
@@ -432,6 +445,7 @@ describe('[EC 15] words and stops in between', () => {
     expect(machine.state?.unsealed).toMatchObject({ told: 0 })
     machine.round({ text: 'second answer' })
     expect(machine.asked).toEqual(expect.arrayContaining(asked))
+    expect(new Set(machine.asked).size).toBe(machine.asked.length)
     expect(said(machine)).toEqual(['prompt', 'answer', 'next', 'second answer'])
     machine.continue(sealedOf(machine))
     expect(machine.phase?.k).toBe('Idle')
@@ -519,6 +533,12 @@ describe('[D20] after the memory was lost at a pause', () => {
     machine.crash()
     const again = machine.continue(message, { digest: 'led' })
     expect(again).toMatchObject({ state: { runId, turn }, effects: [{ e: 'serve_turn' }] })
+    expect(machine.store.messages).toHaveLength(before)
+    const brought = message.type === 'decrypted' ? Object.keys(message.data.plaintext) : []
+    expect([...(machine.sealed?.held.keys() ?? [])]).toEqual(expect.arrayContaining(brought))
+    // Another crash, and once more.
+    machine.crash()
+    expect(isAccepted(machine.continue(message, { digest: 'led' }))).toBe(true)
     expect(machine.store.messages).toHaveLength(before)
     while (machine.pauseToOpen()) machine.continue(opening(machine))
     machine.round({ text: 'answer' })
@@ -784,5 +804,34 @@ describe('[EC 17.3] opened content', () => {
     const plaintext = { ...message.data.plaintext, 'message:nobody': 'x' }
     machine.continue({ ...message, data: { ...message.data, plaintext } })
     expect(machine.sealed?.held.has('message:nobody')).toBe(false)
+  })
+})
+
+describe('[D27] what a client never seals', () => {
+  const failOnce = (machine: Machine, text: string) => {
+    machine.execute(text)
+    machine.resolve()
+    machine.fail()
+  }
+
+  test('is kept over failed runs as long as it is little, and asked for with the next outcome', () => {
+    const machine = new Machine(SEALED)
+    failOnce(machine, 'first')
+    machine.execute('second')
+    machine.round({ text: 'answer' })
+    expect(kindsOf(machine.state?.unsealed?.refs ?? []).filter((kind) => kind === 'message')).toHaveLength(3)
+  })
+
+  test('is given up when the next run begins once it would fill the memory of the object', () => {
+    const machine = new Machine(SEALED)
+    const long = 'x'.repeat(3 * 1024 * 1024)
+    for (let i = 0; i < 6; i++) failOnce(machine, long)
+    const messages = machine.state?.unsealed?.refs.filter((ref) => ref.startsWith('message:')) ?? []
+    expect(messages.length).toBeLessThanOrEqual(3)
+    machine.execute('last')
+    machine.round({ text: 'answer' })
+    expect(kindsOf(machine.state?.unsealed?.refs ?? [])).toEqual(
+      expect.arrayContaining(['message', 'run_input']),
+    )
   })
 })

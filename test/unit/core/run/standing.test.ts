@@ -3,7 +3,7 @@ import { standingOf, toRunResponse } from '../../../../src/core/run/standing.ts'
 import type { ContentRef } from '../../../../src/protocol/execution/ids.ts'
 import type { EncryptedPayload, SealedMap } from '../../../../src/protocol/execution/sealed.ts'
 import type { RunResponse } from '../../../../src/protocol/execution/turn.ts'
-import { BREAK, clientCall, Machine, makePartial } from '../../../support/core/run-machine.ts'
+import { BREAK, clientCall, Machine, makePartial, results } from '../../../support/core/run-machine.ts'
 import { COST, DISCLOSURE, machineIn, opening } from '../../../support/core/run-phases.ts'
 import { SEALED, toEncryptOf } from '../../../support/core/run-vault.ts'
 
@@ -135,6 +135,20 @@ describe('[D20][EC 17.3] where a sealed run stands', () => {
     const asked = told.status === 'awaiting_decrypt' ? told.data.to_decrypt : {}
     expect(Object.keys(asked).length).toBeGreaterThan(0)
     for (const [ref, payload] of Object.entries(asked)) expect(machine.store.sealed.get(ref)).toEqual(payload)
+  })
+
+  test('what no outcome has told yet is told by none, and is not lost', () => {
+    const [, make] = PAUSES[0] ?? []
+    const machine = make?.() ?? served()
+    const encrypted = machine.seals(...machine.waiting.map((id) => `tool_call:${id}`))
+    machine.continue(results(machine.waiting, {}, encrypted))
+    expect(machine.state?.unsealed?.refs.length).toBeGreaterThan(0)
+    const before = standing(machine)
+    machine.crash()
+    for (const told of [before, standing(machine)]) {
+      expect(told).not.toHaveProperty('data.to_encrypt')
+      expect(told).not.toHaveProperty('lost')
+    }
   })
 
   test('an answer that is not sealed yet stands as what is left to seal', () => {
