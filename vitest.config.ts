@@ -19,6 +19,7 @@ const inWorkerd = async () =>
         RATE_LIMIT_BURST: '0',
         OLLAMA_BASE_URL,
         PROVIDERS: JSON.stringify(PROVIDERS),
+        SWITCHYARD_FULL: process.env.SWITCHYARD_FULL ?? '0',
       },
       // Nothing leaves a test: what is not scripted by the test itself is refused.
       outboundService: (request: Request) => new Response(`blocked ${request.url}`, { status: 599 }),

@@ -1,5 +1,6 @@
 // `npm test`: installs what is missing, runs vitest, and ends with a line `N passed, N failed`. Arguments are passed on
-// to vitest; `--long` selects the tests in `*.long.test.ts` files instead of the others.
+// to vitest; `--long` selects the tests in `*.long.test.ts` files instead of the others; `--full` those, and lets them
+// try everything where they would sample otherwise.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -18,14 +19,20 @@ async function test(given) {
     console.error(installed.error.message)
     return installed.error.exitCode
   }
-  const long = given.includes('--long')
+  const full = given.includes('--full')
+  const long = full || given.includes('--long')
   const folder = mkdtempSync(path.join(tmpdir(), 'switchyard-test-'))
   const countsFile = path.join(folder, 'counts.json')
   try {
     const reporter = path.join(ROOT, 'scripts/lib-node/counting-reporter.mjs')
-    const rest = given.filter((arg) => arg !== '--long')
+    const rest = given.filter((arg) => arg !== '--long' && arg !== '--full')
     const args = [VITEST, 'run', '--reporter=default', `--reporter=${reporter}`, ...rest]
-    const env = { ...process.env, SWITCHYARD_LONG: long ? '1' : '0', SWITCHYARD_TEST_COUNTS: countsFile }
+    const env = {
+      ...process.env,
+      SWITCHYARD_LONG: long ? '1' : '0',
+      ...(full ? { SWITCHYARD_FULL: '1' } : {}),
+      SWITCHYARD_TEST_COUNTS: countsFile,
+    }
     const code = await runChild(OWN_NODE, args, { cwd: ROOT, env })
     const counts = readCounts(readText(countsFile))
     console.log(`${counts.passed} passed, ${counts.failed} failed`)

@@ -5,7 +5,7 @@ import type { ExecutePolicy, TaskIntent } from '../protocol/execution/policy.ts'
 import { EXIT } from './exit-code.ts'
 import { failureText } from './failure-text.ts'
 import { withInterrupts } from './interrupts.ts'
-import type { CliIo } from './io.ts'
+import type { CliIo, TypedLine } from './io.ts'
 import { notAModel } from './model-reference.ts'
 import { openUsage } from './opened-usage.ts'
 import { oneLine, printable } from './printable.ts'
@@ -13,6 +13,7 @@ import { fillTemplate, loadPromptTemplates, templateNote } from './prompt-templa
 import { usageLine } from './run-summary.ts'
 import { runTask } from './run-task.ts'
 import { SessionKeys } from './session-keys.ts'
+import { tellUnsent, withTypedWords } from './typed-words.ts'
 
 export type InteractiveOptions = {
   client: SwitchyardClient
@@ -34,7 +35,8 @@ const HELP = `Type what you want done; every line goes to the same session. @pat
   /new              begin a new session
   /NAME words…      use a prompt template (\`switchyard prompts --help\` says how to write one)
   /quit             leave (also Ctrl-C or Ctrl-D at the prompt)
-Ctrl-C during a run stops the run.
+During a run: what you type goes to the model at once, and cuts what it is saying; a tool at work is
+finished first. Ctrl-C stops the run.
 `
 
 /** Words behind the slash that no template can take; it is reached by `run --prompt` then. */
@@ -45,15 +47,15 @@ const COMMAND_COLUMN_CHARS = 17
 const MAX_LISTED_CHARS = 80
 
 /**
- * The conversation at a terminal: a prompt, a run, a prompt. Text typed while a run is at work waits for the next
- * prompt.
+ * The conversation at a terminal: a prompt, a run, a prompt. A line that is typed while a run goes on is said to it; a
+ * command waits for the prompt, and so does what comes too late.
  * @returns the exit code
  */
 export async function runInteractive(options: InteractiveOptions): Promise<number> {
   const conversation = new Conversation(options)
   options.io.err(options.io.paint.dim('/help shows what can be typed here\n'))
   for (;;) {
-    const typed = await options.io.readLine('› ')
+    const typed = conversation.next() ?? (await options.io.readLine('› '))
     if (typed.kind !== 'line') {
       options.io.err('\n')
       return EXIT.ok
@@ -61,16 +63,22 @@ export async function runInteractive(options: InteractiveOptions): Promise<numbe
     const text = typed.text.trim()
     if (text === '/quit' || text === '/exit') return EXIT.ok
     if (text === '') continue
-    if (text.startsWith('/') && !text.slice(1).split(/\s/)[0]?.includes('/')) await conversation.command(text)
+    if (isCommand(text)) await conversation.command(text)
     else await conversation.say(text)
   }
 }
+
+/** A path that begins a line is none. */
+const isCommand = (text: string): boolean =>
+  text.startsWith('/') && !text.slice(1).split(/\s/)[0]?.includes('/')
 
 class Conversation {
   readonly #options: InteractiveOptions
   readonly #keys: SessionKeys
   #sessionId: string | undefined
   #model: string | undefined
+  /** What was typed during a run and is for the prompt. */
+  #later: string[] = []
 
   constructor(options: InteractiveOptions) {
     this.#options = options
@@ -78,25 +86,47 @@ class Conversation {
     this.#sessionId = options.sessionId
   }
 
+  /** What waits for the prompt, shown as if it were typed there. */
+  next(): TypedLine | undefined {
+    const text = this.#later.shift()
+    if (text === undefined) return undefined
+    this.#options.io.err(`› ${printable(text)}\n`)
+    return { kind: 'line', text }
+  }
+
   async say(prompt: string, intent?: TaskIntent): Promise<void> {
     const { client, cwd, policy, encrypt, io } = this.#options
-    const result = await withInterrupts(io, (signal) =>
-      runTask({
-        client,
-        cwd,
-        policy,
-        io,
-        prompt,
-        signal,
-        approve: 'ask',
-        keys: this.#keys,
-        ...(encrypt === undefined ? {} : { encrypt }),
-        ...(intent === undefined ? {} : { command: intent }),
-        ...(this.#sessionId === undefined ? {} : { sessionId: this.#sessionId }),
-        ...(this.#model === undefined ? {} : { explicitModel: this.#model }),
-      }),
+    const commands: string[] = []
+    const typed = io.listen((line) => {
+      if (!isCommand(line.trim())) return true
+      commands.push(line)
+      io.err(io.paint.dim(`${printable(line.trim())} waits for the end of the run\n`))
+      return false
+    })
+    const { result, late } = await withTypedWords(typed, (heard) =>
+      withInterrupts(io, (signal) =>
+        runTask({
+          client,
+          cwd,
+          policy,
+          io,
+          prompt,
+          signal,
+          approve: 'ask',
+          keys: this.#keys,
+          ...heard,
+          ...(encrypt === undefined ? {} : { encrypt }),
+          ...(intent === undefined ? {} : { command: intent }),
+          ...(this.#sessionId === undefined ? {} : { sessionId: this.#sessionId }),
+          ...(this.#model === undefined ? {} : { explicitModel: this.#model }),
+        }),
+      ),
     )
     if (result.sessionId !== '') this.#sessionId = result.sessionId
+    // After a stop or a failure they may mean something else than they did.
+    const asPrompt = result.status === 'completed' && late.length > 0
+    if (!asPrompt) tellUnsent(io, late)
+    this.#later.push(...(asPrompt ? [late.join('\n')] : []), ...commands)
   }
 
   async command(text: string): Promise<void> {

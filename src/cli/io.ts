@@ -1,4 +1,5 @@
 import { confirm, password } from '@inquirer/prompts'
+import { Keyboard, type TypedWords } from './keyboard.ts'
 import { type LineReader, makeLineReader } from './line-reader.ts'
 import { makePaint, type Paint } from './paint.ts'
 
@@ -29,6 +30,11 @@ export type CliIo = {
   askSecret(question: string, signal?: AbortSignal): Promise<Answer<string>>
   /** The next line at an interactive prompt. */
   readLine(prompt: string): Promise<TypedLine>
+  /**
+   * Lines that come in while a run goes on, without a prompt. Questions are asked in between.
+   * @param takes whether a line is meant for the run
+   */
+  listen(takes?: (line: string) => boolean): TypedWords
 }
 
 /** @param options.color false = never use colours */
@@ -36,6 +42,9 @@ export function makeCliIo(options: { color?: boolean } = {}): CliIo {
   const isTty = process.stdin.isTTY === true && process.stderr.isTTY === true
   const noColor = (process.env.NO_COLOR ?? '') !== ''
   const reader: LineReader = makeLineReader(process.stdin, process.stderr)
+  const keyboard = new Keyboard(process.stdin, (text) => void process.stderr.write(text))
+  const ask = <T>(question: () => Promise<T>): Promise<Answer<T>> =>
+    keyboard.ended ? Promise.resolve({ kind: 'interrupted' }) : keyboard.asking(() => answered(question))
   const context = (signal: AbortSignal | undefined) => ({
     input: process.stdin,
     // Questions must be seen even when the answer is redirected.
@@ -48,22 +57,23 @@ export function makeCliIo(options: { color?: boolean } = {}): CliIo {
     isTty,
     outIsTty: process.stdout.isTTY === true,
     paint: makePaint(process.stderr.isTTY === true && !noColor && options.color !== false),
-    confirm: (question, signal) => answered(confirm({ message: question, default: false }, context(signal))),
+    confirm: (question, signal) => ask(() => confirm({ message: question, default: false }, context(signal))),
     askSecret: async (question, signal) => {
-      if (isTty) return answered(password({ message: question, mask: '*' }, context(signal)))
+      if (isTty) return ask(() => password({ message: question, mask: '*' }, context(signal)))
       const line = await reader.next('')
       return line.kind === 'line' ? { kind: 'answer', value: line.text } : { kind: 'interrupted' }
     },
-    readLine: (prompt) => reader.next(prompt),
+    readLine: async (prompt) => (keyboard.ended ? { kind: 'end' } : reader.next(prompt)),
+    listen: (takes) => keyboard.listen(takes),
   }
 }
 
 /** The prompt library throws these two when Ctrl-C is pressed and when the signal fires. */
 const INTERRUPTIONS: ReadonlySet<string> = new Set(['ExitPromptError', 'AbortPromptError'])
 
-async function answered<T>(asked: Promise<T>): Promise<Answer<T>> {
+async function answered<T>(question: () => Promise<T>): Promise<Answer<T>> {
   try {
-    return { kind: 'answer', value: await asked }
+    return { kind: 'answer', value: await question() }
   } catch (error) {
     if (error instanceof Error && INTERRUPTIONS.has(error.name)) return { kind: 'interrupted' }
     throw error

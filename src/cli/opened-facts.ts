@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { SwitchyardClient } from '../client/client.ts'
 import type { MemoryRecord } from '../protocol/execution/memory.ts'
 import type { SessionKeys } from './session-keys.ts'
 
@@ -9,13 +10,20 @@ export type OpenedFact = { fact: MemoryRecord; locked?: string }
 const FactText = z.object({ key: z.string().nullish(), content: z.string() })
 
 /** Opens the facts of encrypted sessions, as far as their keys are here. */
-export const openFacts = (keys: SessionKeys, facts: readonly MemoryRecord[]): Promise<OpenedFact[]> =>
-  Promise.all(facts.map((fact) => openFact(keys, fact)))
+export const openFacts = (
+  client: SwitchyardClient,
+  keys: SessionKeys,
+  facts: readonly MemoryRecord[],
+): Promise<OpenedFact[]> => Promise.all(facts.map((fact) => openFact(client, keys, fact)))
 
-async function openFact(keys: SessionKeys, fact: MemoryRecord): Promise<OpenedFact> {
+async function openFact(
+  client: SwitchyardClient,
+  keys: SessionKeys,
+  fact: MemoryRecord,
+): Promise<OpenedFact> {
   const { encrypted, ...clear } = fact
   if (encrypted === undefined) return { fact }
-  const text = await keys.open(fact.session_id ?? '', `memory:${fact.id}`, encrypted)
+  const text = await keys.open(client, fact.session_id ?? '', `memory:${fact.id}`, encrypted)
   if (!text.ok) return { fact, locked: text.error }
   const read = FactText.safeParse(parseJson(text.value))
   if (!read.success) return { fact, locked: 'damaged: it is no fact' }

@@ -1,3 +1,4 @@
+import type { SwitchyardClient } from '../client/client.ts'
 import type { EncryptedPayload } from '../protocol/execution/sealed.ts'
 import { Payload, type TraceEvent } from '../protocol/execution/trace.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
@@ -8,6 +9,7 @@ export type OpenedEvents = { events: TraceEvent[]; locked: ReadonlyMap<TraceEven
 
 /** Opens what is sealed among the events of a session's trace, as far as its key is here. */
 export async function openTrace(
+  client: SwitchyardClient,
   keys: SessionKeys,
   sessionId: string,
   events: readonly TraceEvent[],
@@ -18,7 +20,7 @@ export async function openTrace(
     const { payload } = event
     const read =
       'encrypted' in payload
-        ? await openPayload(keys, sessionId, event, payload.encrypted)
+        ? await openPayload(client, keys, sessionId, event, payload.encrypted)
         : ok(payload.plaintext)
     opened.push(read.ok ? { ...event, payload: { plaintext: read.value } } : event)
     if (!read.ok) locked.set(event, read.error)
@@ -27,13 +29,14 @@ export async function openTrace(
 }
 
 async function openPayload(
+  client: SwitchyardClient,
   keys: SessionKeys,
   sessionId: string,
   { id, event_type: type }: TraceEvent,
   sealed: EncryptedPayload,
 ): Promise<Result<Payload, string>> {
   // An event without an id is of another router, which binds nothing to it.
-  const text = await keys.open(sessionId, `trace:${id ?? 'unknown'}`, sealed)
+  const text = await keys.open(client, sessionId, `trace:${id ?? 'unknown'}`, sealed)
   if (!text.ok) return text
   const payload = Payload.safeParse(parseJson(text.value))
   return payload.success && payload.data.type === type

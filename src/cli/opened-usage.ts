@@ -45,7 +45,7 @@ async function callsOf(
   try {
     for await (const page of tracePages(client, sessionId)) {
       const costs = page.events.filter(({ event_type }) => event_type === 'cost')
-      const { events, locked } = await openTrace(keys, sessionId, costs)
+      const { events, locked } = await openTrace(client, keys, sessionId, costs)
       const [why] = locked.values()
       if (why !== undefined) return why
       calls.push(...events.flatMap(callOf))

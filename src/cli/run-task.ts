@@ -3,6 +3,7 @@ import type { SwitchyardClient } from '../client/client.ts'
 import type { EnvelopeVersion } from '../client/crypto/session-key.ts'
 import { driveRun, type RunEvent, type RunOutcome } from '../client/drive.ts'
 import type { ToolRunner } from '../client/tool-runner.ts'
+import type { Words } from '../client/words.ts'
 import { runTool } from '../host/tools/run-tool.ts'
 import type { ExecuteRequest, LocalPreferences } from '../protocol/execution/execute.ts'
 import { ModelReference } from '../protocol/execution/ids.ts'
@@ -47,6 +48,8 @@ export type RunTaskOptions = {
   /** What happens to `ask` calls and gates; without a terminal, `ask` declines them. */
   approve: ApproveMode
   io: CliIo
+  /** What the user says while the run goes on. */
+  words?: Words
   /** Stops the run. */
   signal?: AbortSignal
   /** One JSON object per line on stdout instead of text. */
@@ -59,6 +62,8 @@ export type RunTaskResult = {
   status: 'completed' | 'idle' | 'error'
   /** Calls that were answered, declined ones included. */
   toolCalls: number
+  /** New words that came too late for the run. */
+  unsent: string[]
   exitCode: number
 }
 
@@ -102,6 +107,7 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
     approver,
     tools: localTools(root, options.policy),
     ...(sealer ? { sealer } : {}),
+    ...(options.words ? { words: options.words } : {}),
     signal: stopped,
     onReconnect: ({ number, reason }) => view.note(`connection lost (${reason}), attempt ${number}…`),
   })
@@ -114,13 +120,14 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
     view.show(event)
   }
   const exitCode = exitCodeOfRun(outcome)
-  if (options.json) reportJson(io, { sessionId, outcome, toolCalls, exitCode })
+  const unsent = options.words?.take() ?? []
+  if (options.json) reportJson(io, { sessionId, outcome, toolCalls, unsent, exitCode })
   else {
     const attached = request.workspace.referenced_paths
     const facts = { sessionId, outcome, declined, attached, toolCalls, keyId: sealer?.keyId }
     await reportText(options, { ...facts, turns, view, unasked })
   }
-  return { sessionId, status: outcome.status, toolCalls, exitCode }
+  return { sessionId, status: outcome.status, toolCalls, unsent, exitCode }
 }
 
 type Prepared = { request: ExecuteRequest; root: string; encrypt: EnvelopeVersion | null }
@@ -170,7 +177,13 @@ const localTools = (root: string, policy: ExecutePolicy): ToolRunner => ({
 
 function refuse({ io, json, sessionId }: RunTaskOptions, message: string, exitCode: number): RunTaskResult {
   io.err(`${io.paint.red('error')}: ${printable(message)}\n`)
-  const result: RunTaskResult = { sessionId: sessionId ?? '', status: 'error', toolCalls: 0, exitCode }
+  const result: RunTaskResult = {
+    sessionId: sessionId ?? '',
+    status: 'error',
+    toolCalls: 0,
+    unsent: [],
+    exitCode,
+  }
   if (json) {
     const line = { type: 'run_ended', status: 'error', message, tool_calls: 0, exit_code: exitCode }
     io.out(`${JSON.stringify(line)}\n`)
@@ -180,8 +193,8 @@ function refuse({ io, json, sessionId }: RunTaskOptions, message: string, exitCo
 
 type Ended = { sessionId: string; outcome: RunOutcome }
 
-function reportJson(io: CliIo, ended: Ended & { toolCalls: number; exitCode: number }): void {
-  const { outcome, sessionId, toolCalls, exitCode } = ended
+function reportJson(io: CliIo, ended: Ended & Omit<RunTaskResult, 'status'>): void {
+  const { outcome, sessionId, toolCalls, unsent, exitCode } = ended
   const line = {
     type: 'run_ended',
     session_id: sessionId,
@@ -190,6 +203,7 @@ function reportJson(io: CliIo, ended: Ended & { toolCalls: number; exitCode: num
     ...(outcome.status === 'error' ? { failure: outcome.failure } : {}),
     ...(outcome.status !== 'error' && outcome.unkept ? { unkept: outcome.unkept } : {}),
     tool_calls: toolCalls,
+    ...(unsent.length > 0 ? { unsent } : {}),
     exit_code: exitCode,
   }
   io.out(`${JSON.stringify(line)}\n`)

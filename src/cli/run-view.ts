@@ -1,6 +1,7 @@
 import type { RunEvent } from '../client/drive.ts'
 import { withoutSealing } from '../client/sealing.ts'
 import type { ToolRequest } from '../protocol/execution/turn.ts'
+import { failureText } from './failure-text.ts'
 import type { CliIo } from './io.ts'
 import { oneLine, printable, printableAnswer } from './printable.ts'
 import { endingLine, routingLine, usageLine } from './run-summary.ts'
@@ -45,6 +46,14 @@ export class TextView implements RunView {
       case 'gate_decided':
         if (event.decision.decision === 'rejected')
           this.note(`declined: ${event.decision.reason ?? 'by the user'}`)
+        break
+      case 'words_sent':
+        this.#breakLine()
+        this.#shown = ''
+        this.note(`${event.cut ? 'the answer above was interrupted; ' : ''}sent: ${quoted(event.texts)}`)
+        break
+      case 'words_not_sent':
+        this.note(notSent(event))
         break
       default:
         break
@@ -144,6 +153,15 @@ function wholeText(event: Extract<RunEvent, { type: 'turn_end' }>): string {
   if (event.status !== 'awaiting_approval' || event.data.approval.kind !== 'plan') return ''
   const content = event.data.approval.detail?.content
   return typeof content === 'string' ? content : ''
+}
+
+/** New words, on one line. */
+export const quoted = (texts: readonly string[]): string => oneLine(texts.join(' '), MAX_ARGUMENT_CHARS)
+
+/** Only a router that answers says for certain that it does not have them. */
+function notSent({ texts, failure }: Extract<RunEvent, { type: 'words_not_sent' }>): string {
+  const refused = failure.kind === 'http'
+  return `${refused ? 'not taken' : 'perhaps not sent'}: ${quoted(texts)} (${failureText(failure)})`
 }
 
 /** What a call is about, for its line. */

@@ -8,16 +8,22 @@ import type { ContentRef } from '../protocol/execution/ids.ts'
 import type { EncryptedPayload } from '../protocol/execution/sealed.ts'
 import type { CreateSessionRequest } from '../protocol/execution/session.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
+import { failureText } from './failure-text.ts'
 import { openKeyStore } from './keys/key-folder.ts'
 
 /** A session with what opens it: null for one in plain text. */
 export type OpenSession = { id: string; sealer: Sealer | null }
 
-/** What this machine can open: it finds the key that a session or an envelope names, and remembers what it found. */
+/** What a session is encrypted with, as the router tells it: null for one in plain text. */
+type KeyName = Promise<Result<string | null, ClientFailure>>
+
+/** What this machine can open: it finds the key that a session names, and remembers what it found. */
 export class SessionKeys {
   readonly #store: KeyStore
   readonly #sessions = new Map<string, Sealer | null>()
   readonly #keys = new Map<string, SessionKey>()
+  readonly #keyNames = new Map<string, KeyName>()
+  #listing: ReturnType<SwitchyardClient['sessions']['list']> | undefined
 
   constructor(store: KeyStore = openKeyStore()) {
     this.#store = store
@@ -34,7 +40,7 @@ export class SessionKeys {
   ): Promise<Result<OpenSession, ClientFailure>> {
     const known = this.#sessions.get(id)
     if (known !== undefined) return ok({ id, sealer: known })
-    const keyId = await keyIdOf(client, id, scope)
+    const keyId = await keyIdOf(client, id, client.sessions.list({ scope }))
     if (!keyId.ok) return keyId
     if (keyId.value === null) return ok(this.#remember(id, null))
     const key = await this.#key(keyId.value)
@@ -67,13 +73,32 @@ export class SessionKeys {
     return ok(this.#remember(id, key && makeSealer(key, id)))
   }
 
-  /** The text of an envelope, or a sentence to show in its place: locked, with the key that is needed, or damaged (U35). */
-  async open(sessionId: string, ref: ContentRef, payload: EncryptedPayload): Promise<Result<string, string>> {
-    const key = await this.#key(payload.key_id)
+  /** Takes note of what a session that was read anyway is encrypted with. */
+  learn(sessionId: string, keyId: string | null | undefined): void {
+    this.#keyNames.set(sessionId, Promise.resolve(ok(keyId ?? null)))
+  }
+
+  /**
+   * The text of an envelope, or a sentence to show in its place: locked, with the key that is needed, or damaged (U35).
+   * It is opened with the key of its session and no other: which key and which version hold is not the envelope's to say,
+   * since whoever can write to the store could put one there that another key of the user opens anywhere (D48).
+   */
+  async open(
+    client: SwitchyardClient,
+    sessionId: string,
+    ref: ContentRef,
+    payload: EncryptedPayload,
+  ): Promise<Result<string, string>> {
+    const keyId = await this.#keyNameOf(client, sessionId)
+    if (!keyId.ok) return err(`its session cannot be looked up: ${failureText(keyId.error)}`)
+    if (keyId.value === null) return err('refused: it is sealed, and its session is one in plain text')
+    if (payload.key_id !== keyId.value)
+      return err(`refused: it is sealed with key ${payload.key_id}, which is not the key of its session`)
+    const key = await this.#key(keyId.value)
     if (!key.ok)
       return err(
         key.error.kind === 'missing'
-          ? sealProblemText({ kind: 'other_key', keyId: payload.key_id })
+          ? sealProblemText({ kind: 'other_key', keyId: keyId.value })
           : `locked: ${key.error.message}`,
       )
     const opened = makeSealer(key.value, sessionId).open(ref, payload)
@@ -95,6 +120,16 @@ export class SessionKeys {
     return { id, sealer }
   }
 
+  #keyNameOf(client: SwitchyardClient, sessionId: string): KeyName {
+    const known = this.#keyNames.get(sessionId)
+    if (known) return known
+    // What is opened may be of many sessions: one list tells of all.
+    this.#listing ??= client.sessions.list()
+    const asked = keyIdOf(client, sessionId, this.#listing)
+    this.#keyNames.set(sessionId, asked)
+    return asked
+  }
+
   async #key(keyId: string): Promise<Result<SessionKey, KeyProblem>> {
     const known = this.#keys.get(keyId)
     if (known !== undefined) return ok(known)
@@ -105,13 +140,13 @@ export class SessionKeys {
   }
 }
 
-/** The key of a session. A session's own answer has its whole transcript, so the list of its folder is asked first. */
+/** The key of a session. A session's own answer has its whole transcript, so a list is looked at first. */
 async function keyIdOf(
   client: SwitchyardClient,
   id: string,
-  scope: string,
-): Promise<Result<string | null, ClientFailure>> {
-  const listed = await client.sessions.list({ scope })
+  listing: ReturnType<SwitchyardClient['sessions']['list']>,
+): KeyName {
+  const listed = await listing
   const summary = listed.ok ? listed.value.find((session) => session.id === id) : undefined
   if (summary) return ok(summary.key_id ?? null)
   const detail = await client.sessions.get(id)

@@ -20,6 +20,7 @@ import { type ChosenModel, chooseModel } from './start/local-model.ts'
 import { localModelOf } from './start/router-models.ts'
 import { type RouterProcess, routerLogFile, startRouter } from './start/router-process.ts'
 import { findRouter, type RouterPlace, untilAnswers } from './start/running-router.ts'
+import { tellUnsent, withTypedWords } from './typed-words.ts'
 
 /** Why there is no conversation: a sentence for the user, and what to end with. */
 type StartFailure = { message: string; exitCode: number }
@@ -185,20 +186,24 @@ async function converse(
   if (!policy.ok) return refuse(io, policy.error)
   const keys = new SessionKeys()
   io.err(`Folder: ${cwd}\n\n${io.paint.bold(`› ${args.prompt}`)}\n`)
-  const first = await withInterrupts(io, (signal) =>
-    runTask({
-      client,
-      cwd,
-      prompt: args.prompt,
-      policy: policy.value,
-      approve: io.isTty ? 'ask' : 'deny',
-      io,
-      signal,
-      keys,
-      ...(args.sessionId === undefined ? {} : { sessionId: args.sessionId }),
-      ...(args.model === undefined || reference === undefined ? {} : { explicitModel: reference }),
-    }),
+  const { result: first, late } = await withTypedWords(io.isTty ? io.listen() : undefined, (heard) =>
+    withInterrupts(io, (signal) =>
+      runTask({
+        client,
+        cwd,
+        prompt: args.prompt,
+        policy: policy.value,
+        approve: io.isTty ? 'ask' : 'deny',
+        io,
+        signal,
+        keys,
+        ...heard,
+        ...(args.sessionId === undefined ? {} : { sessionId: args.sessionId }),
+        ...(args.model === undefined || reference === undefined ? {} : { explicitModel: reference }),
+      }),
+    ),
   )
+  tellUnsent(io, late)
   if (!io.isTty) return first.exitCode
   const session = first.sessionId === '' ? {} : { sessionId: first.sessionId }
   return runInteractive({ client, cwd, policy: policy.value, io, keys, ...session })

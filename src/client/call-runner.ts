@@ -21,8 +21,14 @@ export class CallRunner {
     return calls.every((call) => this.#results.has(call.call_id))
   }
 
-  /** The results of all calls of a pause in their order; when the signal fires, of those before it. */
-  async *answer(calls: readonly ToolRequest[]): AsyncGenerator<RunEvent, ToolResult[], undefined> {
+  /**
+   * The results of all calls of a pause in their order; when the signal fires, of those before it.
+   * @param fit shortens them to what can be sent together; the same is sent when they are asked for again
+   */
+  async *answer(
+    calls: readonly ToolRequest[],
+    fit: (results: readonly ToolResult[]) => ToolResult[],
+  ): AsyncGenerator<RunEvent, ToolResult[], undefined> {
     const results: ToolResult[] = []
     for (const call of uniqueCalls(calls)) {
       const known = this.#results.get(call.call_id)
@@ -31,7 +37,9 @@ export class CallRunner {
       this.#results.set(call.call_id, result)
       results.push(result)
     }
-    return results
+    const sent = fit(results)
+    for (const result of sent) this.#results.set(result.call_id, result)
+    return sent
   }
 
   async *#run(call: ToolRequest): AsyncGenerator<RunEvent, ToolResult, undefined> {

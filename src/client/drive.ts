@@ -7,6 +7,7 @@ import { CallRunner } from './call-runner.ts'
 import type { SwitchyardClient } from './client.ts'
 import type { Sealer } from './crypto/sealer.ts'
 import type { ClientFailure } from './failure.ts'
+import { fittingResults } from './fitting-results.ts'
 import { graceAfter } from './grace.ts'
 import { lockedFailure, Sealing, toEncrypt } from './sealing.ts'
 import { handIn, sealLeftovers } from './sealing-hand-in.ts'
@@ -209,7 +210,8 @@ class Drive {
   }
 
   async *#runCalls(calls: readonly ToolRequest[]): AsyncGenerator<RunEvent, Next, undefined> {
-    const results = yield* this.#calls.answer(calls)
+    const others = this.#sealing && Object.values(this.#unsealed)
+    const results = yield* this.#calls.answer(calls, (all) => fittingResults(all, others))
     return { send: { type: 'tool_results', data: { results, ...this.#encrypted(results) } } }
   }
 

@@ -10,6 +10,32 @@ export type Words = {
   onArrival(listener: () => void): () => void
 }
 
+/** Words as they are put in. */
+export class WordQueue implements Words {
+  readonly #listeners = new Set<() => void>()
+  #texts: string[] = []
+
+  get waiting(): boolean {
+    return this.#texts.length > 0
+  }
+
+  push(text: string): void {
+    this.#texts.push(text)
+    for (const listener of [...this.#listeners]) listener()
+  }
+
+  take(): string[] {
+    const texts = this.#texts
+    this.#texts = []
+    return texts
+  }
+
+  onArrival(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+}
+
 /**
  * Listens for new words while one stream is followed. They cut the stream as soon as the router has taken the request
  * that it answers: said before, they would come ahead of that request, or replace it (EC 15).

@@ -48,7 +48,7 @@ export function addExplainCommand(
       const locked = new Map<TraceEvent, string>()
       const policies = new Map<string, KeptPolicy>()
       for await (const page of tracePages(client, session)) {
-        const opened = await openTrace(keys, session, page.events)
+        const opened = await openTrace(client, keys, session, page.events)
         for (const event of opened.events) events.push(event)
         for (const [event, why] of opened.locked) locked.set(event, why)
         keepPolicies(page, policies)

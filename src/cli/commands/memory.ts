@@ -65,7 +65,7 @@ Examples:
     .action(async (_options: unknown, command: Command) => {
       const { options, io, client } = await open(command)
       const filter = options.session === undefined ? {} : { session_id: options.session }
-      const facts = await openFacts(new SessionKeys(), must(await client.memory.list(filter)))
+      const facts = await openFacts(client, new SessionKeys(), must(await client.memory.list(filter)))
       const records = facts.map(({ fact }) => fact)
       if (options.json) io.out(`${JSON.stringify(records, null, 2)}\n`)
       else for (const fact of facts) io.out(`${factLine(fact)}\n`)
@@ -124,7 +124,7 @@ function requireLength(what: 'key' | 'text', value: string, mostChars: number): 
 
 async function factsIn(client: SwitchyardClient, session: string | undefined): Promise<MemoryRecord[]> {
   const filter = session === undefined ? { scope: 'user' as const } : { session_id: session }
-  const facts = await openFacts(new SessionKeys(), must(await client.memory.list(filter)))
+  const facts = await openFacts(client, new SessionKeys(), must(await client.memory.list(filter)))
   return facts.map(({ fact }) => fact)
 }
 

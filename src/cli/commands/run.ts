@@ -23,6 +23,7 @@ import { fillPrompt, templateNote } from '../prompt-templates.ts'
 import { providerKeysFor } from '../provider-keys.ts'
 import { ENVELOPE_VERSION } from '../run-session.ts'
 import { runTask } from '../run-task.ts'
+import { tellUnsent, withTypedWords } from '../typed-words.ts'
 
 type RunOptions = {
   model?: string
@@ -36,6 +37,7 @@ type RunOptions = {
   title?: string
   encrypted?: boolean
   interop?: boolean
+  input?: boolean
   json?: boolean
 }
 
@@ -52,7 +54,10 @@ Examples:
   switchyard run --json "summarise CHANGES.md" > events.jsonl
 
 The answer goes to stdout, progress and questions to stderr. Without a terminal, whatever needs
-approval is declined unless --yes is given. Without a prompt, a conversation begins.`
+approval is declined unless --yes is given. Without a prompt, a conversation begins.
+
+A line that you type while the run goes on is said to it at once: it cuts what the model is saying,
+and a tool at work is finished first. (In the background, a run wants \`< /dev/null\`.)`
 
 /** `switchyard run [prompt...]`: one prompt carried to its end, with the tools of this machine. */
 export function addRunCommand(program: Command, deps: CommandDeps, end: (exitCode: number) => void): void {
@@ -85,6 +90,10 @@ export function addRunCommand(program: Command, deps: CommandDeps, end: (exitCod
     )
     .option('--no-encrypted', 'a new session in plain text, whatever the configuration says')
     .option('--interop', 'encrypt so that clients of other makers can read it, too (envelopes of version 1)')
+    .option(
+      '--input',
+      'without a terminal, too: say the lines of stdin to the run as they come, as if they were typed',
+    )
     .option('--json', 'print the events as JSON lines on stdout')
     .addHelpText('after', EXAMPLES)
     .action(async (words: string[], _options: unknown, command: Command) => {
@@ -116,25 +125,31 @@ async function run(
   const client = await requireClient(url, io, providerKeysFor(policy.value, options.model))
   if (task === undefined)
     return runInteractive({ client, cwd, policy: policy.value, encrypt, io, ...session })
-  const result = await withInterrupts(io, (signal) =>
-    runTask({
-      client,
-      cwd,
-      prompt: task.prompt,
-      policy: policy.value,
-      localPreferences: config.value.preferences,
-      encrypt,
-      approve: approveMode(options),
-      io,
-      signal,
-      files: options.file ?? [],
-      json: options.json ?? false,
-      ...session,
-      ...(options.model === undefined ? {} : { explicitModel: options.model }),
-      ...(task.command === undefined ? {} : { command: task.command }),
-      ...(options.title === undefined ? {} : { title: options.title }),
-    }),
+  const { result, late } = await withTypedWords(
+    io.isTty || options.input ? io.listen() : undefined,
+    (heard) =>
+      withInterrupts(io, (signal) =>
+        runTask({
+          client,
+          cwd,
+          prompt: task.prompt,
+          policy: policy.value,
+          localPreferences: config.value.preferences,
+          encrypt,
+          approve: approveMode(options),
+          io,
+          signal,
+          files: options.file ?? [],
+          json: options.json ?? false,
+          ...heard,
+          ...session,
+          ...(options.model === undefined ? {} : { explicitModel: options.model }),
+          ...(task.command === undefined ? {} : { command: task.command }),
+          ...(options.title === undefined ? {} : { title: options.title }),
+        }),
+      ),
   )
+  tellUnsent(io, late)
   return result.exitCode
 }
 
@@ -144,12 +159,14 @@ async function run(
  */
 async function taskOf(
   words: string[],
-  { prompt: name, command }: RunOptions,
+  { prompt: name, command, input }: RunOptions,
   cwd: string,
   io: CliIo,
 ): Promise<{ prompt: string; command?: TaskIntent } | undefined> {
   const chosen = command === undefined ? {} : { command }
   const fromStdin = words.length === 1 && words[0] === '-'
+  if (input && (fromStdin || (words.length === 0 && name === undefined)))
+    throw new CommandStop(EXIT.usage, '--input takes the lines of stdin: give the prompt as words')
   if (name !== undefined) {
     // Its words may be left out, so that without any stdin is not waited for.
     const filled = await fillPrompt(cwd, name, fromStdin ? [await text(process.stdin)] : words)

@@ -64,7 +64,7 @@ Examples:
       const id = requireId(typed, 'session')
       const { options, io, client } = await open<{ json?: boolean }>(command)
       const session = must(await client.sessions.get(id))
-      const messages = await openMessages(session, new SessionKeys())
+      const messages = await openMessages(client, session, new SessionKeys())
       if (options.json) io.out(`${JSON.stringify({ ...session, messages: messages.map(asJson) }, null, 2)}\n`)
       else show(session, messages, io)
       end(EXIT.ok)
@@ -128,15 +128,21 @@ async function summaryLine(session: SessionSummary, keys: SessionKeys): Promise<
 /** A message with its text, or with why there is none (U35). */
 type Opened = { message: SessionMessageDetail; text: Result<string, string> }
 
-const openMessages = (session: SessionDetail, keys: SessionKeys): Promise<Opened[]> =>
-  Promise.all(
+function openMessages(
+  client: SwitchyardClient,
+  session: SessionDetail,
+  keys: SessionKeys,
+): Promise<Opened[]> {
+  keys.learn(session.id, session.key_id)
+  return Promise.all(
     session.messages.map(async (message) => {
       const { content, id } = message
       if ('plaintext' in content) return { message, text: ok(content.plaintext) }
       const ref = `message:${id ?? 'unknown'}`
-      return { message, text: await keys.open(session.id, ref, content.encrypted) }
+      return { message, text: await keys.open(client, session.id, ref, content.encrypted) }
     }),
   )
+}
 
 const asJson = ({ message, text }: Opened): SessionMessageDetail =>
   text.ok ? { ...message, content: { plaintext: text.value } } : message

@@ -48,7 +48,7 @@ export function addTraceCommand(program: Command, deps: CommandDeps, end: (exitC
       let shown = 0
       // One more than is shown tells whether there are more.
       for await (const page of tracePages(client, session, most + 1)) {
-        const { events, locked } = await openTrace(keys, session, page.events.slice(0, most - shown))
+        const { events, locked } = await openTrace(client, keys, session, page.events.slice(0, most - shown))
         const shownAs = (event: TraceEvent) =>
           options.json ? JSON.stringify(event) : line(event, locked.get(event))
         io.out(events.map((event) => `${shownAs(event)}\n`).join(''))

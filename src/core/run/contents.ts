@@ -51,12 +51,16 @@ export const withoutAttachments = (input: RunInput): RunInput => ({
 
 /** An input before it is checked against its type; `bundle` null: it was lost before anybody sealed it. */
 export function joinInput(clear: ClearInput, bundle: string | null): unknown {
-  const { input = { text: '' }, attachments, git_diff } = bundle === null ? {} : parseObject(bundle)
+  const {
+    input = { text: '' },
+    attachments = { files: [], instructions: [] },
+    git_diff,
+  } = bundle === null ? {} : parseObject(bundle)
   return {
     ...clear,
     input,
     workspace: { ...clear.workspace, ...(git_diff === undefined ? {} : { git_diff }) },
-    ...(attachments === undefined ? {} : { attachments }),
+    attachments,
   }
 }
 

@@ -149,13 +149,13 @@ function incoming(
   state: RunState | null,
   input: RunInputEvent,
   { writes }: Step,
-  { keyId, isSealed }: Sealing,
+  { keyId, held, isSealed }: Sealing,
 ): { taken: SealedMap } | Refusal {
   if (input.type !== 'continuation_received' || state === null) return { taken: {} }
   const { message, digest } = input
   // All of it was taken when it came first; of a fact that was forgotten since the session knows nothing more.
   if (state.unsettled?.digest === digest) return { taken: {} }
-  const { refs, told } = state.unsealed ?? NOTHING
+  const { refs, told, answered } = state.unsealed ?? NOTHING
   const encrypted = encryptedOf(message)
   if (message.type === 'inject') {
     const problem = injectProblem(message.data.messages, keyId)
@@ -166,7 +166,9 @@ function incoming(
   const results = writes.flatMap((write) =>
     write.w === 'settle_call' && message.type === 'tool_results' ? [resultRef(write.callId)] : [],
   )
-  const asked = state.active === null ? refs.slice(0, told) : []
+  // Sent again because its answer is lost, an inject cannot bring the ciphertext of what nobody has seen.
+  const isAgain = message.type === 'inject' && answered?.digest === digest
+  const asked = state.active === null ? refs.slice(0, told).filter((ref) => !isAgain || held.has(ref)) : []
   return checkSeals(encrypted ?? {}, {
     keyId,
     required: [...asked, ...results],

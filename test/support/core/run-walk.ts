@@ -425,7 +425,10 @@ class Walker {
     const encrypted = message.type === 'break' ? message.data?.encrypted : message.data.encrypted
     if (encrypted === undefined && (message.type === 'inject' || message.type === 'break')) return true
     const given = new Set(Object.keys(encrypted ?? {}))
-    const required = [...(state?.active ? [] : Object.keys(this.#seals())), ...this.#unsettled(message)]
+    // New words that come again because their answer is lost cannot bring what nobody has seen.
+    const isAgain = message.type === 'inject' && state?.unsealed?.answered?.digest === digest
+    const asked = Object.keys(this.#seals()).filter((ref) => !isAgain || sealed.held.has(ref))
+    const required = [...(state?.active ? [] : asked), ...this.#unsettled(message)]
     // What was good when it came first is good when it comes again.
     if (state?.unsettled?.digest === digest) return true
     const known = new Set([...required, ...(state?.unsealed?.refs ?? []), ...store.sealed.keys()])

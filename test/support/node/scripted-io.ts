@@ -1,5 +1,6 @@
 import type { Answer, CliIo, TypedLine } from '../../../src/cli/io.ts'
 import { makePaint } from '../../../src/cli/paint.ts'
+import { WordQueue } from '../../../src/client/words.ts'
 
 /** A terminal of a test: it notes what is written, and answers with what was put in. */
 export type ScriptedIo = CliIo & {
@@ -11,6 +12,8 @@ export type ScriptedIo = CliIo & {
   confirmations: boolean[]
   secrets: string[]
   lines: TypedLine[]
+  /** A line that is typed while a run goes on. */
+  type(line: string): void
 }
 
 export function scriptedIo(options: { isTty?: boolean; outIsTty?: boolean } = {}): ScriptedIo {
@@ -18,6 +21,7 @@ export function scriptedIo(options: { isTty?: boolean; outIsTty?: boolean } = {}
     const value = queue.shift()
     return value === undefined ? { kind: 'interrupted' } : { kind: 'answer', value }
   }
+  const words = new WordQueue()
   const io: ScriptedIo = {
     stdout: '',
     stderr: '',
@@ -43,6 +47,15 @@ export function scriptedIo(options: { isTty?: boolean; outIsTty?: boolean } = {}
       return answer(io.secrets)
     },
     readLine: async () => io.lines.shift() ?? { kind: 'end' },
+    listen: (takes = () => true) => {
+      io.type = (line) => {
+        if (takes(line)) words.push(line)
+      }
+      return Object.assign(words, { close: () => words.take() })
+    },
+    type: () => {
+      throw new Error('nobody listens to what is typed')
+    },
   }
   return io
 }

@@ -194,12 +194,10 @@ export class CrashClient {
   }
 
   /** Where the run stands, for a client without keys. Null: as before, so the request has to be sent again. */
-  async #lookUp({ route, body }: Sent): Promise<Outcome | null> {
-    const message = route === 'continue' ? (body as Continuation).type : 'execute'
+  async #lookUp(sent: Sent): Promise<Outcome | null> {
     const run = await this.shown()
     if (this.sealing?.isUnseen(run)) return null
-    if (traceOf(run) === this.#lastTrace && run.status !== 'idle') return null
-    if (run.status === 'idle' && (message === 'execute' || message === 'inject')) return null
+    if (run.status === 'idle' ? !endsRun(sent) : traceOf(run) === this.#lastTrace) return null
     const { grants: _, ...turn } = run as TurnResponse & { grants?: unknown }
     this.#lastTrace = traceOf(turn) ?? this.#lastTrace
     return turn
@@ -219,6 +217,14 @@ export class CrashClient {
     }
     throw new Error('[U06] a turn is shown as running and does not end')
   }
+}
+
+/** After these a run may be idle; after anything else an idle run is one that a death has cut off. */
+function endsRun({ body }: Sent): boolean {
+  if (!('type' in body)) return false
+  if (body.type === 'approval_decisions')
+    return body.data.decisions.some(({ decision }) => decision === 'rejected')
+  return body.type === 'break' || body.type === 'sealed'
 }
 
 const traceOf = ({ data }: { data: object }): string | null =>

@@ -217,6 +217,7 @@ describe('an encrypted session that exists', () => {
   beforeEach(async () => {
     key = await generateKey(2)
     sealer = makeSealer(key, SESSION)
+    list(summary())
   })
 
   test('[U35] is locked without its key: a sentence names it, and nothing is sent', async () => {
@@ -299,12 +300,55 @@ describe('an encrypted session that exists', () => {
     expect(await cli('sessions', 'show', SESSION)).toBe(0)
     expect(io.stdout).toContain('── user\nhello\n')
     expect(io.stdout).toMatch(/\(damaged: .*for this place\)/)
-    expect(io.stdout).toContain(`(locked: key ${foreign.key_id} is needed)`)
+    expect(io.stdout).toContain(
+      `(refused: it is sealed with key ${foreign.key_id}, which is not the key of its session)`,
+    )
     io.stdout = ''
     await cli('sessions', 'show', SESSION, '--json')
     const shown = JSON.parse(io.stdout) as { messages: { content: unknown }[] }
     expect(shown.messages[0]?.content).toEqual({ plaintext: 'hello\n' })
     expect(shown.messages[2]?.content).toEqual({ encrypted: foreign })
+  })
+
+  test('[D48] an envelope of version 1 under another key of this machine, which binds it to no place, is not opened', async () => {
+    await keep()
+    const unbound = await generateKey(1)
+    await openKeyStore().save(unbound)
+    const other = makeSealer(unbound, '0197d0a2-6c1e-7c52-9a55-0c6a6f1d2bff')
+    const moved = other.seal(`message:${ID}`, 'not of this session')
+    // That key would open it in any place.
+    expect(makeSealer(unbound, SESSION).open('message:elsewhere', moved)).toMatchObject({ ok: true })
+    const messages = [{ role: 'assistant', id: ID, content: { encrypted: moved } }]
+    router.always('GET', DETAIL, json({ session: detail(messages) }))
+    await cli('sessions', 'show', SESSION)
+    const fact = {
+      ...{ id: ID, scope: 'session', session_id: SESSION, content: '', encrypted: moved },
+      created_at: sessionSummary.created_at,
+      updated_at: sessionSummary.updated_at,
+    }
+    router.always('GET', '/api/v1/memory', json({ memories: [fact] }))
+    await cli('memory', 'list')
+    tracePage(
+      [
+        {
+          ...event({ type: 'message', role: 'user', provider: '', model: '' }, 1),
+          payload: { encrypted: moved },
+        },
+      ],
+      0,
+      51,
+    )
+    tracePage([], 1, 50)
+    await cli('trace', SESSION)
+    expect(io.stdout.match(/refused: it is sealed with key kf_/g)).toHaveLength(3)
+    expect(io.stdout).not.toContain('not of this session')
+  })
+
+  test('[D48] an envelope in a session that is in plain text is refused', async () => {
+    await keep()
+    router.always('GET', DETAIL, json({ session: { ...detail([message('x')]), key_id: null } }))
+    await cli('sessions', 'show', SESSION)
+    expect(io.stdout).toContain('(refused: it is sealed, and its session is one in plain text)')
   })
 
   const event = (payload: Payload, n: number) => {

@@ -14,7 +14,7 @@ import {
   type ScriptedRouter,
   startScriptedRouter,
 } from '../../support/node/scripted-router.ts'
-import { SESSION } from '../../support/node/scripted-router-turns.ts'
+import { SESSION, sessionSummary } from '../../support/node/scripted-router-turns.ts'
 import {
   considered,
   cost,
@@ -412,6 +412,8 @@ describe('[EC 19] what happened and why, in words', () => {
 
   test('[EC 17, U35] of a sealed trace what is clear, and which key opens the rest', async () => {
     const sealed = { version: 1, algorithm: 'a', key_id: 'k', nonce: 'n', ciphertext: 'c' }
+    const session = { ...sessionSummary, encrypted: true, key_id: 'k' }
+    router.always('GET', '/api/v1/sessions', json({ sessions: [session] }))
     tells(reviewed.map((event) => ({ ...event, payload: { encrypted: sealed } })))
     expect(await explain()).toBe(0)
     expect(linesOut()).toEqual([

@@ -80,7 +80,7 @@ describe('a plain answer', () => {
     router.script('POST', '/api/v1/sessions', json({ session: sessionSummary }, 201))
     answer(text('Hel'), text('lo.'), completed('Hello.'))
     const result = await runTask({ ...bare(), prompt: 'say\n  hello' })
-    expect(result).toEqual({ sessionId: SESSION, status: 'completed', toolCalls: 0, exitCode: 0 })
+    expect(result).toEqual({ sessionId: SESSION, status: 'completed', toolCalls: 0, unsent: [], exitCode: 0 })
     expect(io.stdout).toBe('Hello.\n')
     expect(io.stderr).toBe(
       [
@@ -512,7 +512,13 @@ describe('endings', () => {
     ['a model without provider', { explicitModel: 'gpt' }, 'not a model reference'],
     ['a folder that does not exist', { cwd: '/no/such/folder' }, 'does not exist'],
   ])('%s is exit 2 before anything is sent', async (_what, changes, sentence) => {
-    expect(await run(changes)).toEqual({ sessionId: SESSION, status: 'error', toolCalls: 0, exitCode: 2 })
+    expect(await run(changes)).toEqual({
+      sessionId: SESSION,
+      status: 'error',
+      toolCalls: 0,
+      unsent: [],
+      exitCode: 2,
+    })
     expect(io.stderr).toContain(sentence)
     expect(router.requests).toEqual([])
   })

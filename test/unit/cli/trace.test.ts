@@ -9,7 +9,7 @@ import {
   type ScriptedRouter,
   startScriptedRouter,
 } from '../../support/node/scripted-router.ts'
-import { SESSION } from '../../support/node/scripted-router-turns.ts'
+import { SESSION, sessionSummary } from '../../support/node/scripted-router-turns.ts'
 
 let router: ScriptedRouter
 let io: ScriptedIo
@@ -154,6 +154,8 @@ describe('a line', () => {
 
   test('[U35] of a sealed event tells what is clear, and which key opens the rest', async () => {
     const sealed = { version: 1, algorithm: 'a', key_id: 'k', nonce: 'n', ciphertext: 'c' }
+    const session = { ...sessionSummary, encrypted: true, key_id: 'k' }
+    router.always('GET', '/api/v1/sessions', json({ sessions: [session] }))
     tells(event({ type: 'tool_call' }, { encrypted: sealed }))
     await cli('trace', SESSION)
     expect(linesOut()).toEqual([

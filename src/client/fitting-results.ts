@@ -1,0 +1,54 @@
+import type { ToolResult } from '../protocol/execution/continue.ts'
+
+/**
+ * Of the 10 MiB that a request body may have (D27), what results and ciphertext may take; the rest is for the names, ids
+ * and brackets around them.
+ */
+const ROOM_BYTES = 9.5 * 1024 * 1024
+/** The longest single result that the router takes (D27). */
+const MAX_RESULT_BYTES = 8 * 1024 * 1024
+/** What an envelope and its reference take beside the ciphertext, generously. */
+const ENVELOPE_BYTES = 400
+/** A shorter piece of a result is of no use to a model. */
+const MIN_PIECE_BYTES = 1024
+
+const NOTE =
+  '[The results of one answer were too long to be sent together: what is missing here was cut by the client. Ask again, with fewer calls at once or for less.]'
+
+const encoder = new TextEncoder()
+const utf8Bytes = (text: string): number => encoder.encode(text).byteLength
+const sealedBytes = (text: string): number => Math.ceil((utf8Bytes(text) * 4) / 3) + ENVELOPE_BYTES
+
+/**
+ * Results as far as they go into one request: the first ones whole, then the beginning of one, then notes alone. In an
+ * encrypted session each text travels twice, as it is and sealed (EC 29.4).
+ * @param others texts whose ciphertext goes with them; undefined in a session that is not encrypted
+ */
+export function fittingResults(
+  results: readonly ToolResult[],
+  others: readonly string[] | undefined,
+): ToolResult[] {
+  const isSealed = others !== undefined
+  const bytesOf = (content: string): number =>
+    utf8Bytes(JSON.stringify(content)) + (isSealed ? sealedBytes(content) : 0)
+  const taken = (others ?? []).reduce((sum, text) => sum + sealedBytes(text), 0)
+  // Every result has at least its note.
+  let room = ROOM_BYTES - taken - results.length * bytesOf(NOTE)
+  return results.map((result) => {
+    const content = fitting(result.content, room, bytesOf)
+    room -= bytesOf(content)
+    return content === result.content ? result : { ...result, content }
+  })
+}
+
+function fitting(content: string, room: number, bytesOf: (content: string) => number): string {
+  if (bytesOf(content) <= room && utf8Bytes(content) <= MAX_RESULT_BYTES) return content
+  if (room < MIN_PIECE_BYTES) return NOTE
+  const most = Math.min(room, MAX_RESULT_BYTES)
+  let piece = content
+  // Letters differ in length: each round comes closer from above.
+  while (piece !== '' && bytesOf(piece) > most) {
+    piece = piece.slice(0, Math.floor(piece.length * Math.min(0.95, most / bytesOf(piece))))
+  }
+  return `${piece.toWellFormed()}\n${NOTE}`
+}
