@@ -23,11 +23,11 @@ export class CallRunner {
 
   /**
    * The results of all calls of a pause in their order; when the signal fires, of those before it.
-   * @param fit shortens them to what can be sent together; the same is sent when they are asked for again
+   * @param shorten to what can be sent together; the same is sent when they are asked for again
    */
   async *answer(
     calls: readonly ToolRequest[],
-    fit: (results: readonly ToolResult[]) => ToolResult[],
+    shorten: (results: readonly ToolResult[]) => ToolResult[],
   ): AsyncGenerator<RunEvent, ToolResult[], undefined> {
     const results: ToolResult[] = []
     for (const call of uniqueCalls(calls)) {
@@ -37,7 +37,7 @@ export class CallRunner {
       this.#results.set(call.call_id, result)
       results.push(result)
     }
-    const sent = fit(results)
+    const sent = shorten(results)
     for (const result of sent) this.#results.set(result.call_id, result)
     return sent
   }

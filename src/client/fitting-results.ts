@@ -20,8 +20,8 @@ const utf8Bytes = (text: string): number => encoder.encode(text).byteLength
 const sealedBytes = (text: string): number => Math.ceil((utf8Bytes(text) * 4) / 3) + ENVELOPE_BYTES
 
 /**
- * Results as far as they go into one request: the first ones whole, then the beginning of one, then notes alone. In an
- * encrypted session each text travels twice, as it is and sealed (EC 29.4).
+ * Results as far as they go into one request: those that fit whole, the beginning of the first that does not, and in the
+ * place of others a note. In an encrypted session each text travels twice, as it is and sealed (EC 29.4).
  * @param others texts whose ciphertext goes with them; undefined in a session that is not encrypted
  */
 export function fittingResults(
@@ -34,21 +34,29 @@ export function fittingResults(
   const taken = (others ?? []).reduce((sum, text) => sum + sealedBytes(text), 0)
   // Every result has at least its note.
   let room = ROOM_BYTES - taken - results.length * bytesOf(NOTE)
+  let wasCut = false
   return results.map((result) => {
-    const content = fitting(result.content, room, bytesOf)
-    room -= bytesOf(content)
-    return content === result.content ? result : { ...result, content }
+    const { content } = result
+    const bytes = bytesOf(content)
+    if (bytes <= room && utf8Bytes(content) <= MAX_RESULT_BYTES) {
+      room -= bytes
+      return result
+    }
+    const piece = wasCut
+      ? ''
+      : beginning(content, Math.min(room, MAX_RESULT_BYTES - utf8Bytes(NOTE) - 1), bytesOf)
+    wasCut = true
+    room -= bytesOf(piece)
+    return { ...result, content: piece === '' ? NOTE : `${piece}\n${NOTE}` }
   })
 }
 
-function fitting(content: string, room: number, bytesOf: (content: string) => number): string {
-  if (bytesOf(content) <= room && utf8Bytes(content) <= MAX_RESULT_BYTES) return content
-  if (room < MIN_PIECE_BYTES) return NOTE
-  const most = Math.min(room, MAX_RESULT_BYTES)
-  let piece = content
+/** As much of a text as takes so many bytes; nothing when that is too little to be of use. */
+function beginning(text: string, most: number, bytesOf: (text: string) => number): string {
+  if (most < MIN_PIECE_BYTES) return ''
+  let piece = text
   // Letters differ in length: each round comes closer from above.
-  while (piece !== '' && bytesOf(piece) > most) {
-    piece = piece.slice(0, Math.floor(piece.length * Math.min(0.95, most / bytesOf(piece))))
-  }
-  return `${piece.toWellFormed()}\n${NOTE}`
+  for (let bytes = bytesOf(piece); piece !== '' && bytes > most; bytes = bytesOf(piece))
+    piece = piece.slice(0, Math.floor(piece.length * Math.min(0.98, most / bytes)))
+  return piece.toWellFormed()
 }

@@ -1,6 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { makeSealer } from '../../../src/client/crypto/sealer.ts'
-import { generateKey } from '../../../src/client/crypto/session-key.ts'
 import { fittingResults } from '../../../src/client/fitting-results.ts'
 import { MAX_READ_BYTES } from '../../../src/host/tools/read-file.ts'
 import type { ToolResult } from '../../../src/protocol/execution/continue.ts'
@@ -16,16 +14,19 @@ const idOf = (n: number) => `0197d0a2-6c1e-7c52-9a55-0c6a6f1d${String(n).padStar
 const results = (...contents: string[]): ToolResult[] =>
   contents.map((content, n) => ({ call_id: idOf(n), content, is_error: false }))
 
-const sealer = makeSealer(await generateKey(2), SESSION)
+/** An envelope with a ciphertext as long as that of the text, without the work. */
+const envelope = (text: string) => ({
+  version: 2,
+  algorithm: 'xchacha20poly1305',
+  key_id: `kf2_${'k'.repeat(43)}`,
+  nonce: 'n'.repeat(32),
+  ciphertext: 'c'.repeat(Math.ceil(((Buffer.byteLength(text) + 16) * 4) / 3)),
+})
 /** The bytes of the message that carries them. */
 function bodyBytes(sent: readonly ToolResult[], others?: Record<string, string>): number {
-  const texts = {
-    ...others,
-    ...Object.fromEntries(sent.map((one) => [`tool_call:${one.call_id}`, one.content])),
-  }
-  const encrypted = Object.fromEntries(
-    Object.entries(texts).map(([ref, text]) => [ref, sealer.seal(ref, text)]),
-  )
+  const results = sent.map((one) => [`tool_call:${one.call_id}`, one.content] as const)
+  const texts = [...Object.entries(others ?? {}), ...results]
+  const encrypted = Object.fromEntries(texts.map(([ref, text]) => [ref, envelope(text)]))
   const data = { results: sent, ...(others ? { encrypted } : {}) }
   return Buffer.byteLength(JSON.stringify({ type: 'tool_results', data }))
 }
@@ -45,19 +46,19 @@ describe('[D27] results of one pause, as far as they go into one request', () =>
     'of an encrypted session, in %s: at the edge whole, beyond it cut with a note, and the body fits',
     (_what, letter) => {
       const others = { [`run_input:${SESSION}`]: 'b'.repeat(MAX_SEALED_BUNDLE_BYTES) }
-      const fit = (letters: number) => fittingResults(results(letter.repeat(letters)), Object.values(others))
+      const sent = (letters: number) => fittingResults(results(letter.repeat(letters)), Object.values(others))
       let whole = 0
-      for (let step = 4 * MIB; step >= 1; step = Math.floor(step / 2)) {
-        const sent = fit(whole + step)[0]
-        if (sent?.content.length === (whole + step) * letter.length) whole += step
+      for (let step = 4 * MIB; step >= 1024; step = Math.floor(step / 2)) {
+        const [one] = sent(whole + step)
+        if (one?.content.length === (whole + step) * letter.length) whole += step
       }
-      for (const letters of [whole, whole + 1, 4 * MIB])
-        expect(bodyBytes(fit(letters), others)).toBeLessThan(MAX_BODY_BYTES)
-      const [cut] = fit(whole + 1)
+      for (const letters of [whole, whole + 2048, 4 * MIB])
+        expect(bodyBytes(sent(letters), others)).toBeLessThan(MAX_BODY_BYTES)
+      const [cut] = sent(whole + 2048)
       expect(cut?.content).toMatch(/\n\[The results of one answer were too long/)
       expect(cut?.content.isWellFormed()).toBe(true)
       // Little is lost to caution.
-      expect(bodyBytes(fit(4 * MIB), others)).toBeGreaterThan(0.85 * MAX_BODY_BYTES)
+      expect(bodyBytes(sent(4 * MIB), others)).toBeGreaterThan(0.85 * MAX_BODY_BYTES)
     },
   )
 
