@@ -11,6 +11,10 @@ export type CommandProcess = {
   readonly stderr: string
   /** Waits until it has written this to stdout; rejects when it ends without. */
   says(words: string): Promise<void>
+  /** Puts this on its stdin, which is closed for a command that is not given any. */
+  types(input: string): void
+  /** Ends its stdin. */
+  endInput(): void
   /** Ctrl-C for this process alone. */
   interrupt(): void
   /** Its exit code. */
@@ -19,13 +23,16 @@ export type CommandProcess = {
 
 export function startCommand(
   args: readonly string[],
-  { cwd, env }: { cwd: string; env: Readonly<Record<string, string>> },
+  { cwd, env, input = false }: { cwd: string; env: Readonly<Record<string, string>>; input?: boolean },
 ): CommandProcess {
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     cwd,
     env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
+  if (!input) child.stdin.end()
+  // One that has ended reads no more.
+  child.stdin.on('error', () => undefined)
   const written = { stdout: '', stderr: '' }
   const watchers = new Set<() => void>()
   const changed = () => {
@@ -62,6 +69,8 @@ export function startCommand(
         watchers.add(look)
         look()
       }),
+    types: (typed) => void child.stdin.write(typed),
+    endInput: () => child.stdin.end(),
     interrupt: () => child.kill('SIGINT'),
     ended,
   }

@@ -6,7 +6,7 @@ import { makeLineReader } from '../../../src/cli/line-reader.ts'
 import { SwitchyardClient } from '../../../src/client/client.ts'
 import { configHome } from '../../support/node/config-home.ts'
 import { smallPolicy } from '../../support/node/run-request.ts'
-import { scriptedIo } from '../../support/node/scripted-io.ts'
+import { type ScriptedIo, scriptedIo } from '../../support/node/scripted-io.ts'
 import {
   json,
   numbered,
@@ -115,6 +115,75 @@ describe('runInteractive', () => {
     ])
     expect(io.stderr).toContain('stopped')
     expect(process.listenerCount('SIGINT')).toBe(before)
+    await router.close()
+  })
+
+  /** An answer that is never finished; this is typed in its middle. */
+  const typedInMidText = (io: ScriptedIo, ...lines: string[]) =>
+    openStream(numbered(1, [text('Once upon')]), () => {
+      setImmediate(() => {
+        for (const line of lines) io.type(line)
+      })
+    })
+
+  test('[EC 15] what is typed during a run goes to the run, and a dim note says so', async () => {
+    const { router, io, talk } = await conversation(typed('a story'))
+    router.script('POST', paths.execute, typedInMidText(io, 'make it short'))
+    router.script('POST', paths.continue, stream(numbered(2, [text('The end.'), completed('The end.')])))
+    expect(await talk()).toBe(0)
+    expect(router.requests.at(-1)?.body).toEqual({
+      type: 'inject',
+      data: { messages: [{ text: 'make it short' }] },
+    })
+    expect(io.stdout).toMatch(/^(Once upon\n)?The end\.\n$/)
+    expect(io.stderr).toMatch(/sent: make it short\n/)
+    await router.close()
+  })
+
+  test('a command that is typed during a run waits for the prompt, as does what comes after the answer', async () => {
+    const { router, io, talk } = await conversation(typed('a story'))
+    const usage = { total: {}, by_model: [], by_task_type: [] }
+    router.always('GET', paths.usage, json(usage))
+    router.script(
+      'POST',
+      paths.execute,
+      (response, request) => {
+        io.type('/usage')
+        return stream([{ event: completed('The end.') }])(response, request)
+      },
+      stream([{ event: completed('Again.') }]),
+    )
+    const { err } = io
+    io.err = (written) => {
+      // The answer is there, and the line with its usage is the last of the run.
+      if (written.startsWith('in ') && router.count('POST', paths.execute) === 1) io.type('and again')
+      err(written)
+    }
+    expect(await talk()).toBe(0)
+    expect(io.stderr).toContain('/usage waits for the end of the run\n')
+    expect(io.stderr).toMatch(/› and again\n[\s\S]*› \/usage\ntotal/)
+    expect(
+      router.requests
+        .filter(({ path }) => path === paths.execute)
+        .map(({ body }) => (body as { input: { text: string } }).input.text),
+    ).toEqual(['a story', 'and again'])
+    await router.close()
+  })
+
+  test('[U26] what was not sent before a stop is not sent after it', async () => {
+    const { router, io, talk } = await conversation(typed('long'))
+    router.script(
+      'POST',
+      paths.execute,
+      openStream(numbered(1, [text('Once')]), () => setImmediate(() => process.emit('SIGINT'))),
+    )
+    router.script('POST', paths.continue, (response, request) => {
+      io.type('shorter')
+      return stream(numbered(2, [idle]))(response, request)
+    })
+    expect(await talk()).toBe(0)
+    expect(router.count('POST', paths.execute)).toBe(1)
+    expect(io.stderr).toContain('not sent, the run had ended: shorter\n')
     await router.close()
   })
 
