@@ -73,7 +73,7 @@ export type StreamOptions = CallOptions & {
   onReconnect?: OnReconnect
   /** The session is encrypted: a turn whose texts the router has lost is asked for again (D20). */
   sealed?: boolean
-  /** Told how far the turn was followed; null while the router has yet to take its request. */
+  /** Told how far the turn was followed; null while the router is not known to serve it. */
   onPlace?: (place: TurnPlace | null) => void
 }
 

@@ -90,6 +90,8 @@ class Drive {
   /** What the present pause had opened, when it was answered; another kind of pause ends that. */
   #opened: string | undefined
   #resends = 0
+  /** New words were taken before the prompt was seen to be sealed; false once it was, or once the run has had a pause. */
+  #mayLackPrompt: boolean | undefined
 
   constructor(options: DriveOptions) {
     this.#options = options
@@ -107,6 +109,7 @@ class Drive {
       // What follows is another prompt, for which the same may have to be opened again.
       onWordsTaken: () => {
         this.#opened = undefined
+        this.#mayLackPrompt = this.#mayLackPrompt ?? true
       },
     })
   }
@@ -146,6 +149,10 @@ class Drive {
     const texts = this.#textsOf(end)
     if (!texts.ok) return { outcome: failedWith(texts.error) }
     this.#unsealed = texts.value
+    if (this.#lacksPrompt(end.status, texts.value)) {
+      yield* this.#stop()
+      return { outcome: failedWith({ kind: 'network', message: PROMPT_LOST }) }
+    }
     if (end.status !== 'awaiting_decrypt') this.#opened = undefined
     switch (end.status) {
       case 'completed':
@@ -173,6 +180,18 @@ class Drive {
           },
         }
     }
+  }
+
+  /**
+   * Texts that nobody has sealed are in the router's memory alone. Words that reach a router which has died are answered, but
+   * without the prompt before them: the first end behind them tells.
+   */
+  #lacksPrompt(status: TurnEnd['status'], texts: PlainMap): boolean {
+    const isInDoubt = this.#sealing !== undefined && this.#mayLackPrompt === true
+    this.#mayLackPrompt = false
+    // Those ask for nothing.
+    if (status === 'idle' || status === 'error') return false
+    return isInDoubt && !Object.values(texts).includes(this.#options.request.input.text)
   }
 
   /** What a turn asks to seal; an error when this client cannot. */
@@ -295,6 +314,9 @@ class Drive {
 
 const LOST =
   'the router does not hold what this run said last any more, and this client has not seen it: send the prompt again'
+
+const PROMPT_LOST =
+  'the router died before the prompt was sealed, and has lost it: send it again, with what you said since'
 
 const failedWith = (failure: ClientFailure): RunOutcome => ({ status: 'error', failure })
 

@@ -43,8 +43,8 @@ export type TurnStreamOptions = {
   sealed?: boolean
   onReconnect?: OnReconnect
   /**
-   * Told when the router has begun to serve the turn, and of every step in it; null when the turn is lost and its request
-   * has to be sent again.
+   * Told when the router is known to serve the turn, and of every step in it; null when that is not known any more, since
+   * the connection or the turn itself is lost.
    */
   onPlace?: (place: TurnPlace | null) => void
   signal?: AbortSignal
@@ -112,6 +112,7 @@ class TurnReader {
       if (ending.kind === 'again') continue
       if (ending.kind === 'failed') return yield failed(ending.failure)
       if (signal?.aborted) return yield ABORTED
+      this.#options.onPlace?.(null)
       this.#wasLost = true
       this.#repetitions++
       const most = this.#answered ? backoff.attempts : backoff.openAttempts
@@ -173,7 +174,8 @@ class TurnReader {
   async *#readStream(response: Response): AsyncGenerator<StreamEvent, Ending, undefined> {
     const events = readEvents(response.body ?? emptyBody(), this.#options.silenceMs)
     const attached = this.#mode !== 'open'
-    this.#tellPlace()
+    // Resumed, the first event shows whether it is still the same turn.
+    if (this.#mode !== 'resume' || this.#turn === undefined) this.#tellPlace()
     try {
       for (;;) {
         const next = await events.next()

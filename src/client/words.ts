@@ -37,8 +37,9 @@ export class WordQueue implements Words {
 }
 
 /**
- * Listens for new words while one stream is followed. They cut the stream as soon as the router has taken the request
- * that it answers: said before, they would come ahead of that request, or replace it (EC 15).
+ * Listens for new words while one stream is followed. They cut the stream when the router is known to serve the request that
+ * it answers: said before, they would come ahead of that request, or replace it, and in an encrypted session a router that
+ * has died has lost it (EC 15, D20).
  */
 export class Interruption {
   readonly #words: Words | undefined
@@ -57,12 +58,12 @@ export class Interruption {
     return this.#cut.signal
   }
 
-  /** How far the stream was followed; null while the router has not taken the request. */
+  /** How far the stream was followed; null while the router is not known to serve the request. */
   get place(): TurnPlace | null {
     return this.#place
   }
 
-  /** Settles when the router has taken the request. */
+  /** Settles when the router has taken the request for the first time. */
   get taken(): Promise<void> {
     return this.#taken.promise
   }

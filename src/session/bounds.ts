@@ -1,8 +1,8 @@
+import { jsonBytes } from '../core/run/json-bytes.ts'
 import { isOver, type RunState } from '../core/run/state.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import {
-  byteLength,
   MAX_MESSAGES_PER_SESSION,
   MAX_RUNS_PER_SESSION,
   MAX_SEALED_BUNDLE_BYTES,
@@ -55,10 +55,11 @@ export function refuseOverfull(
 
 /**
  * Refuses what a run of a sealed session is to be started with when it is too long to be opened again in each turn
- * (D27); null when it is not. `bundleText` is the text behind the ref `run_input`.
+ * (D27); null when it is not. `bundleText` is the text behind the ref `run_input`; the prompt stands in it, and is a
+ * message of its own as well. Both are weighed as they travel, as JSON.
  */
-export function refuseLargeBundle(bundleText: string): Failure | null {
-  const bytes = byteLength(bundleText)
+export function refuseLargeBundle(bundleText: string, prompt: string): Failure | null {
+  const bytes = jsonBytes(bundleText) + jsonBytes(prompt)
   if (bytes <= MAX_SEALED_BUNDLE_BYTES) return null
   return failure(
     'invalid_request',

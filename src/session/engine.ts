@@ -14,6 +14,7 @@ import { type Standing, standingOf } from '../core/run/standing.ts'
 import { LEASE_HEARTBEAT_MS, type RunState } from '../core/run/state.ts'
 import { type Effect, type Step, type StepContext, step } from '../core/run/step.ts'
 import type { RunInput, TurnView } from '../core/turn-view.ts'
+import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import type { ContentRef } from '../protocol/execution/ids.ts'
 import type { SealedMap } from '../protocol/execution/sealed.ts'
@@ -35,7 +36,7 @@ import { commitStep } from '../storage/session/commit.ts'
 import { type KeyRecord, saveKey } from '../storage/session/idempotency.ts'
 import { loadFacts, loadOwed, loadSealedFacts } from '../storage/session/memories.ts'
 import { HeldRing, type RingStore, storedRing } from '../storage/session/ring-segments.ts'
-import { loadClearInput, loadRunInput, openRunInput } from '../storage/session/run-input.ts'
+import { isRunInput, loadClearInput, loadRunInput, openRunInput } from '../storage/session/run-input.ts'
 import { isSealed, loadSealed } from '../storage/session/sealed-contents.ts'
 import { type SessionRow, saveSession } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
@@ -148,6 +149,16 @@ export class RunEngine {
           held: this.#vault.texts,
           sealedOf: (refs) => loadSealed(this.#deps.sql, refs),
         })
+  }
+
+  /** Refuses an opened input that is not the one that was sealed; null for any other message (EC 17.3). */
+  refuseBundle(message: ContinueRequest): Failure | null {
+    const { sealed, sql } = this.#deps
+    if (sealed === null || message.type !== 'decrypted' || this.#checkpoint.state === null) return null
+    const ref = inputRef(sealed.sessionId)
+    const bundle = message.data.plaintext[ref]
+    if (bundle === undefined || isRunInput(sql, bundle)) return null
+    return failure('invalid_request', 'the plaintext of the run input is not what was to be sealed', { ref })
   }
 
   /** The texts of a sealed session that are in memory. */
@@ -387,6 +398,7 @@ export class RunEngine {
     const sealedOnes = loadSealed(sql, needed)
     // All of it or nothing: of what is open already the object may be evicted before the rest comes.
     const isOpen = Object.keys(sealedOnes).every((ref) => this.#vault.texts.has(ref))
+    this.#vault.keepOnly(new Set([...needed, ...(this.#requireState().unsealed?.refs ?? [])]))
     return isOpen ? null : sealedOnes
   }
 

@@ -51,8 +51,9 @@ export class RunAnswers {
         },
       }
     }
-    if (state !== null && engine.standing !== null)
-      return this.#ofSealed(engine, state, engine.standing, {
+    const { standing } = engine
+    if (state !== null && standing !== null)
+      return this.#ofSealed(engine, state, standing, {
         stream,
         endOnly: lastEventId !== null,
         grants,
@@ -100,14 +101,15 @@ export class RunAnswers {
     stream: boolean,
   ): Promise<TurnAnswer | null> {
     if (result === 'not_kept') {
-      const held = engine.heldReply(key)
-      return held && outcomeAnswer('keyed', held, { stream, endOnly: false })
+      // What it ended is ended; asked once more it says where that has left the run.
+      const told = engine.heldReply(key) ?? engine.standing?.outcome ?? null
+      return told && outcomeAnswer('keyed', told, { stream, endOnly: false })
     }
     if ('outcome' in result) return outcomeAnswer('keyed', result.outcome, { stream, endOnly: false })
     const answer = await this.ofTurn(engine, result.turnId, stream)
     if (answer || !engine.isSealed) return answer
     const standing = this.#standingAfter(engine, result.turnId)
-    return standing && outcomeAnswer(result.turnId, standing, { stream, endOnly: true })
+    return standing && outcomeAnswer(result.turnId, standing, { stream, endOnly: !toldWhole(engine) })
   }
 
   /**
@@ -138,6 +140,9 @@ export class RunAnswers {
     return stored?.outcome ? outcomeAnswer(turnId, stored.outcome, { stream, endOnly: false }) : null
   }
 }
+
+/** Nothing of what the run waits for is lost: a call is announced with its arguments, or not at all. */
+const toldWhole = ({ standing }: RunEngine): boolean => standing?.lost.length === 0
 
 /** `<turn>.<n>` of a stream event (D19). */
 function parseEventId(id: string): { turnId: string; n: number } | null {

@@ -1,10 +1,13 @@
 import { messageRef, traceRef } from '../core/run/contents.ts'
+import type { TraceEntry } from '../core/run/writes.ts'
+import type { SealedMap } from '../protocol/execution/sealed.ts'
 import type { SessionMessageDetail } from '../protocol/execution/session.ts'
-import { Payload, type TraceEventPayload } from '../protocol/execution/trace.ts'
+import { Payload } from '../protocol/execution/trace.ts'
 import { loadMessages, type StoredMessage } from '../storage/session/messages.ts'
-import { loadSealed } from '../storage/session/sealed-contents.ts'
+import { loadSealed, sealedAmong } from '../storage/session/sealed-contents.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import type { RunEngine } from './engine.ts'
+import type { OpenTurn } from './traces.ts'
 
 /** More rows than a session can have: reads the whole. */
 const ALL = Number.MAX_SAFE_INTEGER
@@ -37,11 +40,23 @@ export function sealedMessages(sql: Sql): SessionMessageDetail[] {
   })
 }
 
-/** The payload of a sealed trace event; in clear only while the client has not sealed it yet (EC 19). */
-export function openTrace(sql: Sql, engine: RunEngine, id: string): TraceEventPayload | null {
-  const ref = traceRef(id)
-  const encrypted = loadSealed(sql, [ref])[ref]
-  if (encrypted !== undefined) return { encrypted }
-  const text = engine.held.get(ref)
-  return text === undefined ? null : { plaintext: Payload.parse(JSON.parse(text)) }
+/**
+ * The sealed trace events of one turn: as their envelopes, or in clear while the client has not sealed them yet (EC 19). The
+ * envelopes are read when the first of them is asked for.
+ */
+export function openTraces(sql: Sql, engine: RunEngine, trace: readonly TraceEntry[]): OpenTurn {
+  const refs = trace.filter(({ payload }) => payload.type === 'sealed').map(({ id }) => traceRef(id))
+  const known = sealedAmong(sql, refs)
+  let envelopes: SealedMap | null = null
+  return {
+    isTold: (id) => known.has(traceRef(id)) || engine.held.has(traceRef(id)),
+    open: (id) => {
+      const ref = traceRef(id)
+      envelopes ??= loadSealed(sql, refs)
+      const encrypted = envelopes[ref]
+      if (encrypted !== undefined) return { encrypted }
+      const text = engine.held.get(ref)
+      return text === undefined ? null : { plaintext: Payload.parse(JSON.parse(text)) }
+    },
+  }
 }

@@ -193,7 +193,8 @@ function refuseAtBoundary(
   turn: { report: TurnReport; traces: TracePayload[]; call: CallRecord; failedCall: CallRecord | null },
   breach: string,
 ): void {
-  console.error(`turn ${live.turnId} was refused at the provider boundary: ${breach}`)
+  // Why, the trace says: it names what was about to leave.
+  console.error(`turn ${live.turnId} was refused at the provider boundary`)
   const { provider, model } = turn.call
   const refused = { kind: 'boundary', included: false, reason: `refused at the provider boundary: ${breach}` }
   const traces = [...turn.traces, { type: 'context_selection' as const, ...refused }]

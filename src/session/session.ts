@@ -26,7 +26,7 @@ import { retryDelayMs, retryDelaySinceMs } from '../storage/outbox.ts'
 import { loadKey } from '../storage/session/idempotency.ts'
 import { deleteFact, type FactPatch, loadOwed, putFact, toRecord } from '../storage/session/memories.ts'
 import { migrateSession } from '../storage/session/migrations.ts'
-import { loadPolicies } from '../storage/session/policies.ts'
+import { loadPolicies, policiesOfTurns } from '../storage/session/policies.ts'
 import { loadSession, type SessionRow, saveSession, toSummary } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import {
@@ -34,7 +34,6 @@ import {
   eachTrace,
   expireTraces,
   hasTracesBefore,
-  loadTurn,
   tracesStartMs,
 } from '../storage/session/turns.ts'
 import { outcomeAnswer } from './answers.ts'
@@ -48,7 +47,7 @@ import { refuseLongWords } from './long-words.ts'
 import { previewTurn } from './preview.ts'
 import type { NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
 import { RunAnswers } from './run-answers.ts'
-import { clearMessages, openTrace, sealedMessages } from './sealed-views.ts'
+import { clearMessages, openTraces, sealedMessages } from './sealed-views.ts'
 import { withSettled } from './settled.ts'
 import { makeSql } from './sql.ts'
 import { policiesOf, traceWindow } from './traces.ts'
@@ -219,7 +218,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     return this.#admit(caller, options, access, body, (engine, request) => {
       const tooMuch =
         refuseOverfull(this.#sql, engine.state, engine.counters, { digest: options.digest, message: null }) ??
-        (engine.isSealed ? refuseLargeBundle(bundleOf(body)) : null)
+        (engine.isSealed ? refuseLargeBundle(bundleOf(body), body.input.text) : null)
       if (tooMuch) return { ok: false, failure: tooMuch }
       return engine.dispatch(
         {
@@ -243,7 +242,8 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       const tooMuch =
         refuseLongResults(body) ??
         refuseLongWords(this.#sql, engine.state, asked, engine.isSealed) ??
-        refuseOverfull(this.#sql, engine.state, engine.counters, asked)
+        refuseOverfull(this.#sql, engine.state, engine.counters, asked) ??
+        engine.refuseBundle(body)
       if (tooMuch) return { ok: false, failure: tooMuch }
       const { state } = engine
       const startedWith = body.type === 'inject' ? engine.startedWith : null
@@ -308,12 +308,11 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     const found = this.#open(userId)
     if (!found.ok) return found
     const { engine } = found.value
-    const events = traceWindow(eachTrace(this.#sql), { limit, offset }, (id) =>
-      openTrace(this.#sql, engine, id),
+    const events = traceWindow(eachTrace(this.#sql), { limit, offset }, (trace) =>
+      openTraces(this.#sql, engine, trace),
     )
-    const ofTurns = (turnIds: ReadonlySet<string>) =>
-      [...turnIds].flatMap((turnId) => loadTurn(this.#sql, turnId)?.policyDigest ?? [])
-    const policies = loadPolicies(this.#sql, policiesOf(events, ofTurns))
+    const named = policiesOf(events, (turnIds) => policiesOfTurns(this.#sql, turnIds))
+    const policies = loadPolicies(this.#sql, named)
     return ok({
       session_id: found.value.session.sessionId,
       events,

@@ -8,6 +8,9 @@ export type OpenTrace = (id: string) => TraceEventPayload | null
 
 const NOTHING_SEALED: OpenTrace = () => null
 
+/** The same for all entries of one turn: which are told at all, and what they say. */
+export type OpenTurn = { isTold(id: string): boolean; open: OpenTrace }
+
 /**
  * The wire form of a stored entry; the list of verdicts becomes one event per candidate (D28). An entry of a sealed
  * session is one event, named by its id; it is none while nothing is known of it.
@@ -38,22 +41,39 @@ export function traceEvents(
   return payloads.map((plaintext) => ({ ...head(plaintext.type), payload: { plaintext } }))
 }
 
-/** A window of the trace, oldest first (EC 2.14); turns beyond it are not asked for. */
+/** A window of the trace, oldest first (EC 2.14); of turns before and beyond it nothing is opened. */
 export function traceWindow(
   turns: Iterable<Pick<StoredTurn, 'turnId' | 'runId' | 'trace'>>,
   { limit, offset }: { limit: number; offset: number },
-  open: OpenTrace = NOTHING_SEALED,
+  openTurn: (trace: readonly TraceEntry[]) => OpenTurn = () => ({
+    isTold: () => false,
+    open: NOTHING_SEALED,
+  }),
 ): TraceEvent[] {
   const window: TraceEvent[] = []
   let before = 0
   for (const turn of turns) {
-    for (const event of turn.trace.flatMap((entry) => traceEvents(entry, turn, open))) {
-      if (before++ < offset) continue
-      if (window.length === limit) return window
-      window.push(event)
+    const { isTold, open } = openTurn(turn.trace)
+    for (const entry of turn.trace) {
+      const count = eventCount(entry, isTold)
+      if (before + count <= offset) {
+        before += count
+        continue
+      }
+      for (const event of traceEvents(entry, turn, open)) {
+        if (before++ < offset) continue
+        if (window.length === limit) return window
+        window.push(event)
+      }
     }
   }
   return window
+}
+
+/** How many events an entry comes to, without opening it. */
+function eventCount({ id, payload }: TraceEntry, isTold: (id: string) => boolean): number {
+  if (payload.type === 'sealed') return isTold(id) ? 1 : 0
+  return payload.type === 'context_selection_list' ? payload.items.length : 1
 }
 
 /**

@@ -24,6 +24,11 @@ export class Vault {
     for (const ref of this.#texts.keys()) if (!kept.has(ref)) this.#texts.delete(ref)
   }
 
+  /** Forgets everything else: a long run must not keep what its turns have no use for any more. */
+  keepOnly(refs: ReadonlySet<ContentRef>): void {
+    for (const ref of this.#texts.keys()) if (!refs.has(ref)) this.#texts.delete(ref)
+  }
+
   drop(refs: Iterable<ContentRef>): void {
     for (const ref of refs) this.#texts.delete(ref)
   }

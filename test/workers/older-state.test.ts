@@ -7,10 +7,10 @@ import { SessionUsageResponse } from '../../src/protocol/execution/usage.ts'
 import { isDrained } from '../../src/storage/session/checkpoint.ts'
 import { SESSION_MIGRATIONS } from '../../src/storage/session/migrations.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
-import { setClock } from '../support/workers/clock.ts'
+import { setClock, stopClock } from '../support/workers/clock.ts'
 import { copyOf } from '../support/workers/d1.ts'
 import { until } from '../support/workers/hold.ts'
-import { type OlderState, RELEASES, restore, STATES, timeOf } from '../support/workers/older-state.ts'
+import { type OlderState, RELEASES, restore, STATES } from '../support/workers/older-state.ts'
 import { type Client, makeClient, parsed, turnAs, turnOf } from '../support/workers/router.ts'
 import { scriptModels } from '../support/workers/scripted-models.ts'
 import {
@@ -124,7 +124,7 @@ const WAYS: Record<OlderState, (id: string) => Promise<void>> = {
 
 describe.each(Object.keys(RELEASES))('a session that release %s left', (release) => {
   it.each(STATES)('[D32] %s is read, goes on and ends under this one', async (state) => {
-    setClock(timeOf(release, state) + 60_000)
+    stopClock()
     const id = await restore(client, release, state)
     await parsed(await read(id), GetSessionResponse)
     await parsed(await client.run(id), RunResponse)

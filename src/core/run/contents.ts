@@ -35,6 +35,9 @@ export function bundleOf({ input, attachments, workspace }: RunInput): string {
   })
 }
 
+/** What `bundleOf` has made. */
+export const isBundle = (text: string): boolean => parseObject(text).version === 1
+
 /** The input of a turn that starts from injected text alone (EC 15). The client can still run the tools it declared. */
 export const withoutAttachments = (input: RunInput): RunInput => ({
   ...input,
@@ -66,7 +69,10 @@ export function joinInput(clear: ClearInput, bundle: string | null): unknown {
 
 type AssistantMessage = Extract<Write, { w: 'assistant_message' }>
 
-type SealedCall = Pick<NewCall, 'id' | 'arguments' | 'providerCallId' | 'opaque'> & { result?: string }
+type SealedCall = Pick<NewCall, 'id' | 'arguments' | 'providerCallId' | 'opaque'> & {
+  name?: string
+  result?: string
+}
 type SealedCalls = { version: 1; calls: SealedCall[]; seen?: Seen }
 
 /** What stands under `callsRef` of a message; null for one that says its words and nothing else. */
@@ -74,8 +80,9 @@ export function callsText({ calls, seen }: AssistantMessage): string | null {
   if (calls.length === 0 && seen === undefined) return null
   const content: SealedCalls = {
     version: 1,
-    calls: calls.map(({ id, arguments: args, providerCallId, opaque, answer }) => ({
+    calls: calls.map(({ id, name, arguments: args, providerCallId, opaque, answer }) => ({
       id,
+      name,
       arguments: args,
       ...(providerCallId === undefined ? {} : { providerCallId }),
       ...(opaque === undefined ? {} : { opaque }),
@@ -164,7 +171,13 @@ function parseCalls(text: string): Pick<SealedCalls, 'calls' | 'seen'> {
 }
 
 const isSealedCall = (value: unknown): value is SealedCall =>
-  isObject(value) && typeof value.id === 'string' && isObject(value.arguments)
+  isObject(value) &&
+  typeof value.id === 'string' &&
+  isObject(value.arguments) &&
+  [value.name, value.providerCallId, value.result].every(isTextOrAbsent) &&
+  (value.opaque === undefined || isObject(value.opaque))
+
+const isTextOrAbsent = (value: unknown): boolean => value === undefined || typeof value === 'string'
 
 const isSeen = (value: unknown): value is Seen =>
   isObject(value) && typeof value.under === 'string' && typeof value.root === 'string'

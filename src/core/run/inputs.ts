@@ -36,7 +36,7 @@ export type RunInputEvent =
       text: string
       command: TaskIntent | null
       driver: Driver
-      /** `sha256:` key of the policy that came along; null where policies are not kept in clear. */
+      /** `sha256:` key of the policy that came along; null where it is not kept. */
       policyDigest: string | null
       /** The request keeps the run from remote models: so are its words kept later. */
       localOnly: boolean

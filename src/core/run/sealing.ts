@@ -2,6 +2,7 @@ import type { ContinueRequest } from '../../protocol/execution/continue.ts'
 import { failure } from '../../protocol/execution/errors.ts'
 import type { ContentRef } from '../../protocol/execution/ids.ts'
 import type { EncryptedPayload, PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
+import type { TurnResponse } from '../../protocol/execution/turn.ts'
 import { acquire, isServing, serveNext } from './begin.ts'
 import {
   callsRef,
@@ -16,6 +17,7 @@ import {
 } from './contents.ts'
 import { awaitingEncrypt, idle, withToEncrypt } from './envelope.ts'
 import type { RunInputEvent } from './inputs.ts'
+import { jsonBytes } from './json-bytes.ts'
 import { checkSeals, envelopeProblem, envelopeVersion } from './seal-check.ts'
 import type { RunState, Unsealed } from './state.ts'
 import type { Refusal, Step, StepContext } from './step.ts'
@@ -43,9 +45,12 @@ type Plain = (
 
 const NOTHING: Unsealed = { refs: [], told: 0, answered: null, words: null }
 
-/** What may wait for its ciphertext when a run begins: more than a run of many turns leaves. The rest is given up. */
-const MAX_UNSEALED_REFS = 10_000
-const MAX_UNSEALED_CHARS = 8 * 1024 * 1024
+/**
+ * What may wait for its ciphertext when new words come, in references and in UTF-8 bytes of JSON: with the input and the
+ * history of a turn it has to fit the request that brings it. Beyond it traces are given up first, then the rest.
+ */
+const MAX_UNSEALED_REFS = 2_000
+const MAX_UNSEALED_BYTES = 512 * 1024
 
 /** A turn that these started can be served again from what is stored, as can one of words that came sealed (D20). */
 const REPEATABLE: readonly string[] = ['tool_results', 'approval_decisions', 'decrypted']
@@ -83,7 +88,7 @@ function repeated(
   const { message, digest } = input
   const { refs, told, answered } = state.unsealed ?? NOTHING
   const isSame = answered?.digest === digest
-  if (isSame && message.type === 'sealed' && state.active === null && state.phase.k === 'Idle') {
+  if (message.type === 'sealed' && isIdle(state) && (isSame || isKept(message.data.encrypted, isSealed))) {
     const reply = { by: 'outcome' as const, outcome: idle(state.traceId) }
     return { state, writes: [], events: [], effects: [], reply }
   }
@@ -118,6 +123,15 @@ function repeated(
     contents: textsOf(message, null, openedRefs(message).filter(isSealed)),
   }
 }
+
+/** However the ciphertext looks this time, what it stands for is kept. */
+function isKept(encrypted: SealedMap, isSealed: Sealing['isSealed']): boolean {
+  const refs = Object.keys(encrypted)
+  return refs.length > 0 && refs.every(isSealed)
+}
+
+const isIdle = ({ active, unsettled, phase }: RunState): boolean =>
+  active === null && unsettled === null && phase.k === 'Idle'
 
 const openedRefs = (message: ContinueRequest): ContentRef[] =>
   message.type === 'decrypted' ? Object.keys(message.data.plaintext) : []
@@ -246,11 +260,10 @@ class Sealer {
       Object.assign(this.#contents, textsOf(message, isSameRequest ? null : settled, this.#askedFor(message)))
     }
     const gone = this.#gone()
-    const sealed: Write[] = Object.entries(this.#taken).map(([ref, payload]) => ({
-      w: 'sealed',
-      ref,
-      payload,
-    }))
+    const sealed: Write[] = Object.entries(this.#taken).map(([ref, payload]) => {
+      const text = this.#contents[ref] ?? this.#sealing.held.get(ref)
+      return { w: 'sealed', ref, payload, ...(text === undefined ? {} : { weight: jsonBytes(text) }) }
+    })
     const writes: Write[] = [
       ...(gone.length === 0 ? [] : [{ w: 'dropped' as const, refs: gone }]),
       ...sealed,
@@ -276,16 +289,35 @@ class Sealer {
     const givesUp = this.#isStop() && phase?.k === 'AwaitingEncrypt' && phase.stopped === true
     const isHeld = (ref: ContentRef) => this.#contents[ref] !== undefined || this.#sealing.held.has(ref)
     const gone = this.#refs.filter((ref) => givesUp || !isHeld(ref))
-    // A client that never seals what its failed runs left must not fill the memory of the object.
-    if (type === 'execute_requested' && this.#weighsTooMuch()) gone.splice(0, gone.length, ...this.#refs)
+    if (this.#bringsWords()) gone.push(...this.#tooMuch(gone))
     const left = new Set(gone)
     this.#refs = this.#refs.filter((ref) => !left.has(ref))
     return gone
   }
 
-  #weighsTooMuch(): boolean {
-    const chars = this.#refs.reduce((sum, ref) => sum + (this.#sealing.held.get(ref)?.length ?? 0), 0)
-    return this.#refs.length > MAX_UNSEALED_REFS || chars > MAX_UNSEALED_CHARS
+  /** New words begin a run, or go on with one. */
+  #bringsWords(): boolean {
+    const input = this.#input
+    return (
+      input.type === 'execute_requested' ||
+      (input.type === 'continuation_received' && input.message.type === 'inject')
+    )
+  }
+
+  /** What is given up so that a client that never seals does not fill the memory of the object, nor its own request. */
+  #tooMuch(gone: readonly ContentRef[]): ContentRef[] {
+    const dead = new Set(gone)
+    const kept = this.#refs.filter((ref) => !dead.has(ref))
+    if (this.#fits(kept)) return []
+    const traces = kept.filter((ref) => ref.startsWith('trace:'))
+    return this.#fits(kept.filter((ref) => !ref.startsWith('trace:'))) ? traces : kept
+  }
+
+  #fits(refs: readonly ContentRef[]): boolean {
+    if (refs.length > MAX_UNSEALED_REFS) return false
+    let bytes = 0
+    for (const ref of refs) bytes += jsonBytes(this.#contents[ref] ?? this.#sealing.held.get(ref) ?? '')
+    return bytes <= MAX_UNSEALED_BYTES
   }
 
   #isRequest(): boolean {
@@ -328,7 +360,9 @@ class Sealer {
         else this.#refs.pop()
         return [
           { ...write, text: '' },
-          ...(ciphertext === null ? [] : [{ w: 'sealed' as const, ref, payload: ciphertext }]),
+          ...(ciphertext === null
+            ? []
+            : [{ w: 'sealed' as const, ref, payload: ciphertext, weight: jsonBytes(write.text) }]),
         ]
       }
       case 'assistant_message': {
@@ -344,7 +378,8 @@ class Sealer {
             text: '',
             calls: write.calls.map(({ id, name, recordsDiff, answer }) => ({
               id,
-              name,
+              // What the router answered itself may be a name that the model made up, or that of a skill: both are content.
+              name: answer === undefined ? name : '',
               arguments: {},
               recordsDiff,
               ...(answer === undefined ? {} : { answer: { ...answer, result: '' } }),
@@ -370,7 +405,7 @@ class Sealer {
       case 'call_settled':
         return [{ ...write, call: stripCall(write.call) }]
       case 'close_turn':
-        return [{ ...write, outcome: null }]
+        return [{ ...write, outcome: bareFailure(write.outcome) }]
       default:
         return [write]
     }
@@ -501,6 +536,12 @@ class Sealer {
     return text
   }
 }
+
+/** Of what a turn came to only the code of a failure is kept; its words may quote what was said (D20). */
+const bareFailure = (outcome: TurnResponse | null): TurnResponse | null =>
+  outcome?.status === 'error'
+    ? { status: 'error', data: { error: { code: outcome.data.error.code, message: 'the run has failed' } } }
+    : null
 
 /** What a call used is told by its trace, which is sealed (EC 20.2); what nobody knows is told nowhere, and so marked. */
 const stripCall = ({ seen: _, cost: __, usage, ...call }: CallRecord): CallRecord => ({

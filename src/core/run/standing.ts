@@ -62,7 +62,8 @@ function bareEnvelope(state: RunState, contents: HeldContents): TurnResponse {
       )
     case 'AwaitingTool': {
       const known = argumentsIn(state, contents.held)
-      const requests = phase.calls.map(({ callId, toolName, requiresApproval }) => ({
+      const open = phase.calls.filter(({ settled }) => !settled)
+      const requests = open.map(({ callId, toolName, requiresApproval }) => ({
         call_id: callId,
         name: toolName,
         arguments: known.get(callId) ?? null,

@@ -121,6 +121,12 @@ export type Write =
       outcome: TurnResponse | null
     }
   /** The ciphertext of content whose row was stored without its text. */
-  | { w: 'sealed'; ref: ContentRef; payload: EncryptedPayload }
+  | {
+      w: 'sealed'
+      ref: ContentRef
+      payload: EncryptedPayload
+      /** What the text takes in a request that gives it back, in UTF-8 bytes; absent where nobody holds it. */
+      weight?: number
+    }
   /** Content that nobody sealed and nobody holds any more: what was stored for it goes. */
   | { w: 'dropped'; refs: ContentRef[] }

@@ -117,7 +117,7 @@ export function commitStep(
       case 'trace': {
         const turn = turnOf(write.turnId)
         turn?.trace.push(...write.entries)
-        if (sealedId !== null && turn) counters.unsealedTurn ??= turn.seq
+        if (sealedId !== null && turn) tracedTurn ??= turn.seq
         return
       }
       case 'call':
@@ -154,8 +154,8 @@ export function commitStep(
         assertNever(write)
     }
   }
-  const sealContent = ({ ref, payload }: Extract<Write, { w: 'sealed' }>): void => {
-    saveSealed(sql, ref, payload)
+  const sealContent = ({ ref, payload, weight }: Extract<Write, { w: 'sealed' }>): void => {
+    saveSealed(sql, ref, payload, weight)
     const seq = messageOfContent(sql, ref)
     if (seq !== null) {
       touchMessage(sql, seq, counters.rev)
@@ -172,23 +172,28 @@ export function commitStep(
   const dropTraces = (lost: ReadonlySet<string>): void => {
     if (counters.unsealedTurn === undefined) return
     for (const { turnId } of loadTurns(sql, counters.unsealedTurn, counters.turn, TURN_ROWS)) {
-      const turn = turnOf(turnId)
-      if (!turn) continue
-      const gone = turn.trace.filter(({ id }) => lost.has(traceRef(id)))
-      if (gone.length === 0) continue
+      const turn = turns.get(turnId) ?? loadTurn(sql, turnId)
+      const gone = turn?.trace.filter(({ id }) => lost.has(traceRef(id))) ?? []
+      if (!turn || gone.length === 0) continue
+      turns.set(turnId, turn)
       turn.trace = turn.trace.filter((entry) => !gone.includes(entry))
       if (gone.some(({ payload }) => payload.type === 'sealed' && payload.event_type === 'cost'))
         turn.calls = turn.calls.map(({ sealed: _, ...call }) => call)
     }
   }
   let tracesSealed = false
+  let tracedTurn: number | undefined
   for (const write of result.writes) apply(write)
   if (tracesSealed) {
     const from = counters.unsealedTurn ?? counters.turn
     touchTurns(sql, from, counters.rev)
     outbox.turnsFrom = Math.min(outbox.turnsFrom ?? from, from)
   }
-  if (!result.state.unsealed?.refs.some((ref) => ref.startsWith('trace:'))) delete counters.unsealedTurn
+  // What came sealed was all that had been told: left are the events of this step.
+  const unsealedTurn = tracesSealed ? tracedTurn : (counters.unsealedTurn ?? tracedTurn)
+  if (unsealedTurn === undefined || !result.state.unsealed?.refs.some((ref) => ref.startsWith('trace:')))
+    delete counters.unsealedTurn
+  else counters.unsealedTurn = unsealedTurn
   for (const turn of turns.values()) {
     saveTurn(sql, { ...turn, rev: counters.rev })
     // A running turn is copied when it ends: until then its row would only be overwritten.

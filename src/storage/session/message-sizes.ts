@@ -1,10 +1,11 @@
 import type { TranscriptMessage } from '../../core/transcript.ts'
+import { sealedWeightSql } from './sealed-contents.ts'
 import { numberOf, type Sql, type SqlRow, textOf } from './sql.ts'
 import { textBytesSql } from './texts.ts'
 
 /**
- * What a message weighs, in UTF-8 bytes: known before any of its texts is read. Of a sealed session its envelopes count;
- * what was not sealed yet weighs nothing.
+ * What a message weighs, in UTF-8 bytes: known before any of its texts is read. In a sealed session that is what its texts
+ * take in a request; what was not sealed yet weighs nothing.
  */
 export type MessageSize = {
   seq: number
@@ -20,13 +21,13 @@ const CLEAR_SIZES = `SELECT seq, run_id, role, ${textBytesSql('content')} AS tex
        FROM tool_calls WHERE message_seq = messages.seq) AS call_bytes
   FROM messages`
 
-const envelopeBytesSql = (ref: string): string =>
-  `coalesce((SELECT ${textBytesSql('envelope')} FROM sealed_contents WHERE ref = ${ref}), 0)`
+const sealedSql = (ref: string): string =>
+  `coalesce((SELECT ${sealedWeightSql} FROM sealed_contents WHERE ref = ${ref}), 0)`
 
-/** What the texts were sealed to weighs in place of the texts. */
-const SEALED_SIZES = `SELECT seq, run_id, role, ${envelopeBytesSql(`'message:' || messages.id`)} AS text_bytes,
-    ${envelopeBytesSql(`'tool_call:' || messages.id`)} +
-    (SELECT coalesce(sum(${envelopeBytesSql(`'tool_call:' || tool_calls.id`)}), 0)
+/** What was sealed weighs what it takes to be opened again. */
+const SEALED_SIZES = `SELECT seq, run_id, role, ${sealedSql(`'message:' || messages.id`)} AS text_bytes,
+    ${sealedSql(`'tool_call:' || messages.id`)} +
+    (SELECT coalesce(sum(${sealedSql(`'tool_call:' || tool_calls.id`)}), 0)
        FROM tool_calls WHERE message_seq = messages.seq) AS call_bytes
   FROM messages`
 

@@ -60,7 +60,7 @@ export const SESSION_MIGRATIONS: readonly (readonly string[])[] = [
     `CREATE TABLE policies (digest TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID`,
   ],
   [
-    `CREATE TABLE sealed_contents (ref TEXT PRIMARY KEY, envelope TEXT NOT NULL) WITHOUT ROWID`,
+    `CREATE TABLE sealed_contents (ref TEXT PRIMARY KEY, envelope TEXT NOT NULL, weight INTEGER) WITHOUT ROWID`,
     `ALTER TABLE memories ADD COLUMN replaces TEXT`,
     `ALTER TABLE run_input ADD COLUMN stripped INTEGER NOT NULL DEFAULT 0`,
   ],

@@ -2,6 +2,7 @@ import {
   type ClearInput,
   clearInput,
   inputRef,
+  isBundle,
   joinInput,
   withoutAttachments,
 } from '../../core/run/contents.ts'
@@ -48,6 +49,10 @@ export function openRunInput(sql: Sql, bundle: string | null): RunInput {
   const input = ExecuteRequest.parse(joinInput(loadClearInput(sql), bundle))
   return numberOf(inputRow(sql), 'stripped') === 1 ? withoutAttachments(input) : input
 }
+
+/** The text is the bundle of an input, as far as its form tells. */
+export const isRunInput = (sql: Sql, bundle: string): boolean =>
+  isBundle(bundle) && ExecuteRequest.safeParse(joinInput(loadClearInput(sql), bundle)).success
 
 function inputRow(sql: Sql) {
   const row = sql.rows('SELECT body, stripped FROM run_input')[0]

@@ -12,18 +12,32 @@ import { loadText, storeText, textBytesSql } from './texts.ts'
 /** Names the chunks of a long envelope. */
 const CHUNKS = 'sealed:'
 
-/** Keeps an envelope; one that stood there before is replaced. */
-export function saveSealed(sql: Sql, ref: ContentRef, payload: EncryptedPayload): void {
+/** Keeps an envelope; one that stood there before is replaced. `weight`: what its text takes in a request, in bytes. */
+export function saveSealed(sql: Sql, ref: ContentRef, payload: EncryptedPayload, weight?: number): void {
   sql.rows(
-    `INSERT INTO sealed_contents (ref, envelope) VALUES (?, ?)
-     ON CONFLICT (ref) DO UPDATE SET envelope = excluded.envelope`,
+    `INSERT INTO sealed_contents (ref, envelope, weight) VALUES (?, ?, ?)
+     ON CONFLICT (ref) DO UPDATE SET envelope = excluded.envelope, weight = excluded.weight`,
     ref,
     storeText(sql, CHUNKS + ref, JSON.stringify(payload)),
+    weight ?? null,
   )
 }
 
 export const isSealed = (sql: Sql, ref: ContentRef): boolean =>
   sql.rows('SELECT 1 FROM sealed_contents WHERE ref = ?', ref).length > 0
+
+/** Those of these references that have an envelope; reads none. */
+export const sealedAmong = (sql: Sql, refs: readonly ContentRef[]): Set<ContentRef> =>
+  refs.length === 0
+    ? new Set()
+    : new Set(
+        sql
+          .rows(
+            'SELECT ref FROM sealed_contents WHERE ref IN (SELECT value FROM json_each(?))',
+            JSON.stringify(refs),
+          )
+          .map((row) => textOf(row, 'ref')),
+      )
 
 /** The envelopes of these references, in their order; one that has none is not among them. */
 export function loadSealed(sql: Sql, refs: Iterable<ContentRef>): SealedMap {
@@ -42,12 +56,12 @@ export function loadSealed(sql: Sql, refs: Iterable<ContentRef>): SealedMap {
   return sealed
 }
 
-/** The UTF-8 bytes of an envelope, which is not read; null where there is none. */
+/** SQL for what a content weighs: its text in a request, or where that is not known its envelope. Reads neither. */
+export const sealedWeightSql = `coalesce(weight, ${textBytesSql('envelope')})`
+
+/** What a content weighs, in bytes (`sealedWeightSql`); null where there is none. */
 export function sealedBytes(sql: Sql, ref: ContentRef): number | null {
-  const row = sql.rows(
-    `SELECT ${textBytesSql('envelope')} AS bytes FROM sealed_contents WHERE ref = ?`,
-    ref,
-  )[0]
+  const row = sql.rows(`SELECT ${sealedWeightSql} AS bytes FROM sealed_contents WHERE ref = ?`, ref)[0]
   return row ? numberOf(row, 'bytes') : null
 }
 

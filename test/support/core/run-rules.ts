@@ -11,6 +11,7 @@ import type { TurnResponse } from '../../../src/protocol/execution/turn.ts'
 import { GrantRules, must } from './run-grant-rules.ts'
 import type { Machine } from './run-machine.ts'
 import { payloadOf, SealedRules } from './run-sealed-rules.ts'
+import { bareFailureOf } from './run-store.ts'
 
 /** What an outcome leaves the run waiting in, and what may be sent then (EC 5.5). */
 const AFTER: Record<TurnResponse['status'], { phase: RunPhase['k']; next: ContinueKind[] | undefined }> = {
@@ -230,7 +231,10 @@ export class RunRules {
     must(
       isDeepStrictEqual(
         told.map(({ turnId, outcome }) => ({ turnId, outcome })),
-        answers.map(({ turnId, outcome }) => ({ turnId, outcome: this.#sealed === null ? outcome : null })),
+        answers.map(({ turnId, outcome }) => ({
+          turnId,
+          outcome: this.#sealed === null ? outcome : bareFailureOf(outcome),
+        })),
       ),
       'a turn that ended was not answered with what was stored',
     )
@@ -293,7 +297,7 @@ export class RunRules {
         (status === 'running') === (turnId === state?.active?.turnId),
         `turn ${turnId} is ${status} and ${state?.active?.turnId} is being served`,
       )
-      const isTold = this.#sealed === null && (status === 'done' || status === 'failed')
+      const isTold = status === 'failed' || (this.#sealed === null && status === 'done')
       must((outcome !== null) === isTold, `turn ${turnId}: its outcome`)
       if (status === 'done' || status === 'failed')
         must(

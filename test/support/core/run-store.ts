@@ -3,6 +3,7 @@
  * whatever is stored twice, settled twice or closed twice is an error here, not overwritten.
  */
 
+import { isDeepStrictEqual } from 'node:util'
 import type { MemoryOp } from '../../../src/core/memory.ts'
 import { callsRef, factRef, resultRef } from '../../../src/core/run/contents.ts'
 import { endingOf } from '../../../src/core/run/supersede.ts'
@@ -281,6 +282,12 @@ function mustBeTextless(write: Write): void {
   must(problem === null, `${write.w} of a sealed session with ${problem}: ${JSON.stringify(write)}`)
 }
 
+/** All that a sealed session keeps of what a turn came to: the code of a failure. */
+export const bareFailureOf = (outcome: TurnResponse): TurnResponse | null =>
+  outcome.status === 'error'
+    ? { status: 'error', data: { error: { code: outcome.data.error.code, message: 'the run has failed' } } }
+    : null
+
 function textIn(write: Write): string | null {
   switch (write.w) {
     case 'user_message':
@@ -289,7 +296,8 @@ function textIn(write: Write): string | null {
       if (write.text !== '') return 'its text'
       if (write.seen !== undefined) return 'what its prompt held'
       const open = write.calls.find(
-        ({ arguments: args, opaque, providerCallId, answer }) =>
+        ({ name, arguments: args, opaque, providerCallId, answer }) =>
+          (answer !== undefined && name !== '') ||
           Object.keys(args).length > 0 ||
           opaque !== undefined ||
           providerCallId !== undefined ||
@@ -315,7 +323,9 @@ function textIn(write: Write): string | null {
         ? null
         : 'what a call used'
     case 'close_turn':
-      return write.outcome === null ? null : 'an outcome'
+      return write.outcome === null || isDeepStrictEqual(write.outcome, bareFailureOf(write.outcome))
+        ? null
+        : 'an outcome'
     default:
       return null
   }

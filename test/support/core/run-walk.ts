@@ -440,8 +440,12 @@ class Walker {
     const { sealed, state, asked } = this.#machine
     if (sealed === null || state === null || this.#locked) return false
     const { answered } = state.unsealed ?? { answered: null }
-    if (message.type === 'sealed')
-      return answered?.digest === digest && state.active === null && state.phase.k === 'Idle'
+    if (message.type === 'sealed') {
+      const given = Object.keys(message.data.encrypted)
+      const isKept = given.length > 0 && given.every((ref) => this.#machine.store.sealed.has(ref))
+      const isIdle = state.active === null && state.unsettled === null && state.phase.k === 'Idle'
+      return isIdle && (answered?.digest === digest || isKept)
+    }
     if (message.type === 'break' || state.active !== null) return false
     if (message.type === 'inject' && !isKeptInject(message)) return false
     const isLost = answered?.digest === digest && asked.some((ref) => !sealed.held.has(ref))

@@ -32,13 +32,32 @@ export const RELEASES: Record<string, Record<OlderState, Stored>> = {
   '0.3.0': of_0_3_0,
 }
 
-/** When the row of the session was last written, and so a time at which nothing of it is old. */
-export const timeOf = (release: string, state: OlderState): number =>
-  Number(storedBy(release, state).tables.session?.[0]?.updated_at)
+/** How long ago a restored session was last written to: nothing of it is old, and its leases still run. */
+const AGE_MS = 60_000
 
-/** Puts what the older release stored into an object, for this client, and lets this release start it. */
+/**
+ * Every time in the rows, also inside their JSON, is in epoch milliseconds, and nothing else there has thirteen digits:
+ * ids have hyphens before that.
+ */
+const TIME = /\b\d{13}\b/g
+
+/** The rows with all their times moved by so much. */
+function shifted(tables: Stored['tables'], byMs: number): Stored['tables'] {
+  const moved: Stored['tables'] = JSON.parse(JSON.stringify(tables), (_key, value: unknown) => {
+    if (typeof value === 'number') return /^\d{13}$/.test(String(value)) ? value + byMs : value
+    return typeof value === 'string' ? value.replace(TIME, (time) => String(Number(time) + byMs)) : value
+  })
+  return moved
+}
+
+/**
+ * Puts what the older release stored into an object, for this client, and lets this release start it. It is as if it had
+ * been stored just now: with the times it was written down with, alarms would ring or not by the date of the test. Stop
+ * the clock before, so that they ring only when the test rings them.
+ */
 export async function restore(client: Client, release: string, state: OlderState): Promise<string> {
-  const { session_id: id, user_id: userId, tables } = storedBy(release, state)
+  const { session_id: id, user_id: userId, tables: recorded } = storedBy(release, state)
+  const tables = shifted(recorded, Date.now() - AGE_MS - Number(recorded.session?.[0]?.updated_at))
   const schema = tables.schema_migrations?.length ?? 0
   await inside(id, (sql, { storage }) =>
     storage.transactionSync(() => {

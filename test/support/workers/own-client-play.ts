@@ -20,10 +20,14 @@ export const FAULTS = [
 /** `at`: the number of the request, from 0. `dies`: the object of the session goes with the connection. */
 export type Fault = { at: number; kind: (typeof FAULTS)[number]; dies: boolean }
 
-/** A connection to the router that fails at some of its requests. */
-function faultyFetch(
+/**
+ * A connection to the router that fails at some of its requests.
+ * @param endless answers may never end: one that is lost is not waited for
+ */
+export function faultyFetch(
   sessionId: string,
   faults: readonly Fault[],
+  { endless = false }: { endless?: boolean } = {},
 ): { fetch: typeof fetch; count: () => number } {
   let count = 0
   const once: typeof fetch = async (input, init) => {
@@ -36,7 +40,7 @@ function faultyFetch(
     }
     const response = fault.kind === 'is not sent' ? null : await pass()
     if (response && fault.kind !== 'loses its answer') return new Response(cutShort(response, die), response)
-    await response?.text()
+    await (endless ? response?.body?.cancel() : response?.text())
     await die()
     throw new TypeError('the connection broke')
   }

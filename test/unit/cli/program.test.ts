@@ -133,6 +133,8 @@ describe('mistakes of the user are sentences with exit 2', () => {
     [['run', '--yes', '--deny', 'x'], 'cannot be used with'],
     [['run', '--command', 'fly', 'x'], 'Allowed choices'],
     [['run', '--model', 'gpt', 'x'], 'not a model reference'],
+    [['run', '--model', 'ollama/x', '--input'], '--input takes the lines of stdin: give the prompt as words'],
+    [['run', '--model', 'ollama/x', '--input', '-'], '--input takes the lines of stdin'],
     [['--url', 'ftp://x', 'status'], 'not the address of a router'],
     [['--url', 'http://x/?token=1', 'status'], 'no user name, query or fragment'],
     [['sessions'], 'Usage:'],

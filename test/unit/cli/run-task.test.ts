@@ -5,11 +5,13 @@ import path from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type RunTaskOptions, type RunTaskResult, runTask } from '../../../src/cli/run-task.ts'
 import { SwitchyardClient } from '../../../src/client/client.ts'
+import { WordQueue } from '../../../src/client/words.ts'
 import { ExecuteRequest } from '../../../src/protocol/execution/execute.ts'
 import { configHome } from '../../support/node/config-home.ts'
 import { NO_PREFERENCES, smallPolicy } from '../../support/node/run-request.ts'
 import { type ScriptedIo, scriptedIo } from '../../support/node/scripted-io.ts'
 import {
+  hangUp,
   json,
   numbered,
   openStream,
@@ -561,6 +563,56 @@ describe('--json', () => {
       status: 'error',
       failure: { kind: 'http', code: 'no_route' },
       exit_code: 1,
+    })
+  })
+})
+
+describe('[EC 15] new words', () => {
+  /** Said whenever so much of the answer has been shown. */
+  const saidAfter = (shown: string, line: string, words = new WordQueue()): WordQueue => {
+    const { out } = io
+    let waiting = true
+    io.out = (written) => {
+      out(written)
+      if (!waiting || !io.stdout.includes(shown)) return
+      waiting = false
+      words.push(line)
+    }
+    return words
+  }
+
+  test('mark the answer that they cut, and the next answer is shown whole', async () => {
+    router.script('POST', paths.execute, openStream(numbered(1, [text('Once upon')])))
+    then(text('Twice.'), completed('Twice.'))
+    const result = await run({ words: saidAfter('upon', 'say it\ttwice') })
+    expect(io.stdout).toBe('Once upon\nTwice.\n')
+    expect(io.stderr).toContain('the answer above was interrupted; sent: say it twice\n')
+    expect(result).toMatchObject({ status: 'completed', unsent: [], exitCode: 0 })
+  })
+
+  test('that are refused are told of with the reason, and the answer goes on in its place', async () => {
+    router.script('POST', paths.execute, openStream(numbered(1, [text('Once upon ')])))
+    router.script('POST', paths.continue, refusal(422, 'invalid_request'))
+    router.script('GET', paths.run, stream(numbered(1, [text('a time.'), completed('Once upon a time.')], 2)))
+    await run({ words: saidAfter('upon', 'x') })
+    expect(io.stdout).toBe('Once upon a time.\n')
+    expect(io.stderr).toContain('not taken: x (')
+  })
+
+  test('whose arrival nobody confirmed are said to be perhaps not sent', async () => {
+    router.script('POST', paths.execute, openStream(numbered(1, [text('Once upon ')])))
+    router.script('POST', paths.continue, hangUp, hangUp)
+    expect((await run({ words: saidAfter('upon', 'x') })).exitCode).toBe(3)
+    expect(io.stderr).toContain('perhaps not sent: x (')
+  })
+
+  test('that come too late are given back, in JSON with the end of the run', async () => {
+    answer(text('Done.'), completed('Done.'))
+    const result = await run({ json: true, words: saidAfter('turn_end', 'and now?') })
+    expect(result.unsent).toEqual(['and now?'])
+    expect(JSON.parse(io.stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({
+      type: 'run_ended',
+      unsent: ['and now?'],
     })
   })
 })

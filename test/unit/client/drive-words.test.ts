@@ -74,6 +74,10 @@ const keys = () =>
   router.requests
     .filter(({ path }) => path === paths.continue)
     .map(({ headers }) => headers['idempotency-key'])
+const startKeys = () =>
+  router.requests
+    .filter(({ path }) => path === paths.execute)
+    .map(({ headers }) => headers['idempotency-key'])
 const inject = (words: string) => ({ type: 'inject', data: { messages: [{ text: words }] } })
 const started = (reply: Reply) => router.script('POST', paths.execute, reply)
 const continued = (...replies: Reply[]) => router.script('POST', paths.continue, ...replies)
@@ -211,6 +215,47 @@ describe('new words while the run waits for this machine', () => {
     ])
     expect(outcome?.status).toBe('completed')
   })
+})
+
+describe('new words and a router that dies', () => {
+  test('[D20] while the connection is lost they wait: the router may have lost the turn that they would follow', async () => {
+    started(stream(numbered(1, [text('a')]), 'cut'))
+    const atReconnect: number[] = []
+    router.script('GET', paths.run, (response, request) => {
+      words.push('x')
+      return stream(numbered(7, [idle]))(response, request)
+    })
+    started((response, request) => {
+      atReconnect.push(router.count('POST', paths.continue))
+      return atWork(2, text('a'))(response, request)
+    })
+    continued(answers(3, 'b'))
+    const { events, outcome } = await drive()
+    expect(atReconnect).toEqual([0])
+    expect(sent()).toEqual([inject('x')])
+    expect(new Set(startKeys()).size).toBe(1)
+    expect(types(events)).toContain('words_sent')
+    expect(outcome?.status).toBe('completed')
+  })
+
+  test.each([
+    ['is asked for with the answer', { 'message:u1': 'hi', 'message:u2': 'x' }, 'completed'],
+    ['is not asked for: it is lost, and that is said', { 'message:u2': 'x' }, 'error'],
+  ])(
+    '[D20, EC 17.3] in an encrypted session the prompt before the words %s',
+    async (_what, asked, status) => {
+      const sealer = makeSealer(await generateKey(2), SESSION)
+      started(atWork(1, text('a')))
+      continued(stream(numbered(2, [completed('b', { to_encrypt: asked })])), stream([{ event: idle }]))
+      const { outcome } = await drive({ sealer }, typing('x'))
+      expect(outcome?.status).toBe(status)
+      if (outcome?.status === 'error') expect(outcome.failure.message).toContain('has lost it: send it again')
+      expect(sent().map((body) => (body as { type: string }).type)).toEqual([
+        'inject',
+        status === 'error' ? 'break' : 'sealed',
+      ])
+    },
+  )
 })
 
 describe('new words that the router does not take', () => {

@@ -62,10 +62,10 @@ describe('[D27] in a session that is full in every way', () => {
   })
 })
 
-test('[D27] what a run of a sealed session starts with has 2 MiB, and one byte more is refused', () => {
-  const fits = 'ü'.repeat(MAX_SEALED_BUNDLE_BYTES / 2)
-  expect(refuseLargeBundle(fits)).toBeNull()
-  expect(refuseLargeBundle(`${fits}!`)).toMatchObject({
+test('[D27] what a run of a sealed session starts with has 2 MiB as JSON, its prompt counted twice', () => {
+  const fits = 'ü'.repeat(MAX_SEALED_BUNDLE_BYTES / 2 - 5)
+  expect(refuseLargeBundle(fits, 'a "b"\n!')).toBeNull()
+  expect(refuseLargeBundle(fits, 'a "b"\n!!')).toMatchObject({
     code: 'invalid_request',
     details: { bytes: MAX_SEALED_BUNDLE_BYTES + 1, max_bytes: MAX_SEALED_BUNDLE_BYTES },
   })

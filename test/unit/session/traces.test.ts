@@ -62,10 +62,20 @@ test('[D28] a window counts the events that are shown: lost ones take no place i
   const [first, , third, fourth, fifth] = entries
   if (!first || !third || !fourth || !fifth) throw new Error('there are five')
   const open = knows(first, third, fourth, fifth)
+  const opened: string[] = []
+  const openTurn = () => ({
+    isTold: (id: string) => open(id) !== null,
+    open: (id: string) => {
+      opened.push(id)
+      return open(id)
+    },
+  })
   const ids = (limit: number, offset: number) =>
-    traceWindow([{ ...turn, trace: entries }], { limit, offset }, open).map(({ id }) => id)
+    traceWindow([{ ...turn, trace: entries }], { limit, offset }, openTurn).map(({ id }) => id)
   expect(ids(2, 0)).toEqual([first.id, third.id])
+  opened.length = 0
   expect(ids(9, 2)).toEqual([fourth.id, fifth.id])
+  expect(opened).toEqual([fourth.id, fifth.id])
 })
 
 test('[EC 19] events in clear bear no id, and one event stands for each verdict', () => {

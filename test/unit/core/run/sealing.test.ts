@@ -162,7 +162,7 @@ describe('[EC 17.3] what each outcome asks to seal', () => {
       [`message:${answer?.id}`]: 'Looking.',
       [`tool_call:${answer?.id}`]: JSON.stringify({
         version: 1,
-        calls: [{ id: call, arguments: { path: 'edit_file.ts' } }],
+        calls: [{ id: call, name: 'edit_file', arguments: { path: 'edit_file.ts' } }],
       }),
       [`diff:${call}`]: expect.stringContaining('edit_file.ts'),
     })
@@ -300,7 +300,7 @@ describe('[EC 17.3] what comes back sealed', () => {
     expect(machine.state?.unsealed?.refs).toEqual([])
   })
 
-  test('[D20] `sealed` sent again is answered again, and a second different one is not', () => {
+  test('[D20] `sealed` sent again is answered again, also in new ciphertext; what was never sealed is not', () => {
     const machine = answered()
     const message = sealedOf(machine)
     machine.continue(message, { digest: 'same' })
@@ -308,7 +308,8 @@ describe('[EC 17.3] what comes back sealed', () => {
       reply: { outcome: { status: 'idle' } },
       writes: [],
     })
-    expect(refused(machine, message)).toMatchObject({ phase: 'Idle' })
+    expect(machine.continue(message)).toMatchObject({ reply: { outcome: { status: 'idle' } }, writes: [] })
+    expect(refused(machine, { type: 'sealed', data: { encrypted: {} } })).toMatchObject({ phase: 'Idle' })
   })
 
   test('a result has to come sealed; one that was settled before a crash has not', () => {
