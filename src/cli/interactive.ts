@@ -1,7 +1,7 @@
 import type { SwitchyardClient } from '../client/client.ts'
-import type { EnvelopeVersion } from '../client/crypto/session-key.ts'
 import { ModelReference } from '../protocol/execution/ids.ts'
 import type { ExecutePolicy, TaskIntent } from '../protocol/execution/policy.ts'
+import type { EnvelopeVersion } from '../protocol/execution/sealed.ts'
 import { EXIT } from './exit-code.ts'
 import { failureText } from './failure-text.ts'
 import { withInterrupts } from './interrupts.ts'

@@ -69,6 +69,13 @@ export function callPaths({ arguments: args }: Pick<TranscriptCall, 'arguments'>
     .filter((value): value is string => typeof value === 'string' && value.length <= MAX_PATH_CHARS)
 }
 
+/** A call whose result plays no part any more, for the paths that it names: an empty result stands for what it gave. */
+export const toPastCall = (call: TranscriptCall): TranscriptCall => ({
+  ...call,
+  arguments: membersWithoutContents(call.arguments),
+  ...(call.result === undefined ? {} : { result: '' }),
+})
+
 /** The arguments of a call as they are kept, without the long texts that name nothing: contents of files above all. */
 export function parsePathArguments(json: string): Record<string, unknown> {
   const args: unknown = JSON.parse(json)

@@ -3,6 +3,7 @@ import { type MemoryFact, withChanges } from '../core/memory.ts'
 import {
   bundleOf,
   type ClearInput,
+  callsRef,
   factRef,
   inputRef,
   messageRefs,
@@ -13,6 +14,7 @@ import type { RunInputEvent } from '../core/run/inputs.ts'
 import { type Standing, standingOf } from '../core/run/standing.ts'
 import { LEASE_HEARTBEAT_MS, type RunState } from '../core/run/state.ts'
 import { type Effect, type Step, type StepContext, step } from '../core/run/step.ts'
+import { toPastCall } from '../core/transcript.ts'
 import type { RunInput, TurnView } from '../core/turn-view.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
@@ -390,9 +392,11 @@ export class RunEngine {
   closed(): SealedMap | null {
     const { sealed, sql } = this.#deps
     if (sealed === null) return null
+    const { transcript, pastAnswers } = this.#transcriptOf(this.#requireState().runId)
     const needed = [
       inputRef(sealed.sessionId),
-      ...this.#transcriptOf(this.#requireState().runId).transcript.flatMap(messageRefs),
+      ...transcript.flatMap(messageRefs),
+      ...pastAnswers.map(({ id }) => callsRef(id)),
       ...loadSealedFacts(sql).map(({ id }) => factRef(id)),
     ]
     const sealedOnes = loadSealed(sql, needed)
@@ -431,10 +435,11 @@ export class RunEngine {
   history(runId: string | null): History {
     const history = this.#transcriptOf(runId)
     if (this.#deps.sealed === null) return history
-    const { texts } = this.#vault
+    const textOf = (ref: ContentRef) => this.#vault.texts.get(ref)
     return {
       ...history,
-      transcript: history.transcript.map((said) => openMessage(said, (ref) => texts.get(ref))),
+      transcript: history.transcript.map((said) => openMessage(said, textOf)),
+      pastCalls: history.pastAnswers.flatMap((said) => openMessage(said, textOf).calls.map(toPastCall)),
     }
   }
 

@@ -3,10 +3,10 @@ import type { TranscriptCall } from '../core/transcript.ts'
 import type { TurnView } from '../core/turn-view.ts'
 import { MAX_HISTORY_BYTES, MAX_SEALED_HISTORY_BYTES } from '../storage/limits.ts'
 import {
-  hasAnswers,
   type MessageSize,
   messageBytes,
   runStart,
+  sealedAnswers,
   sizesBackFrom,
   wordSizes,
 } from '../storage/session/message-sizes.ts'
@@ -20,6 +20,8 @@ import { loadText, textBytes } from '../storage/session/texts.ts'
 export type History = Pick<TurnView, 'olderMessages'> & {
   transcript: readonly StoredMessage[]
   pastCalls: readonly TranscriptCall[]
+  /** In their place in a sealed session: the answers that made them, whose calls are to be opened. */
+  pastAnswers: readonly StoredMessage[]
 }
 
 /** History that takes part in a turn (D28). */
@@ -31,14 +33,21 @@ const SIZES_PER_READ = 100
 /** Paths and command lines of calls that are left out: more than any run names. */
 const MAX_PAST_UNITS = 8 * 1024 * 1024
 
+/** Of a sealed run: answers that are left out, and what their calls may take to be opened beside the history. */
+const MAX_PAST_ANSWERS = 2_000
+const MAX_SEALED_PAST_BYTES = 512 * 1024
+
 /** Stands for a result that no prompt could hold beside what has to be in it. */
 const tooLong = (bytes: number): string => `This result is left out: its ${bytes} bytes are too many.`
 
 type Kept = { size: MessageSize; message: StoredMessage }
 type PastCalls = { runId: string; beforeSeq: number; calls: TranscriptCall[]; units: number }
 
+/** What is known of the calls of a run that stand before its recent messages; not `whole`: not of all of them. */
+type Past = { runId: string; calls: TranscriptCall[]; answers: StoredMessage[]; whole: boolean }
+
 /** `sealed`: the texts of the session are in envelopes, and what is read of it is without them. */
-type WindowOptions = { messages?: number; bytes?: number; sealed?: boolean }
+type WindowOptions = { messages?: number; bytes?: number; pastBytes?: number; sealed?: boolean }
 
 /**
  * The newest messages of a session, up to a number of them and up to a size of all their texts (D28), and what is kept
@@ -52,14 +61,24 @@ export class TranscriptWindow {
   readonly #maxMessages: number
   readonly #maxBytes: number
   readonly #sealed: boolean
+  readonly #maxPastBytes: number
   #kept = new Map<number, Kept>()
   #past: PastCalls | null = null
 
-  constructor(sql: Sql, { messages = MAX_HISTORY_MESSAGES, bytes, sealed = false }: WindowOptions = {}) {
+  constructor(
+    sql: Sql,
+    {
+      messages = MAX_HISTORY_MESSAGES,
+      bytes,
+      pastBytes = MAX_SEALED_PAST_BYTES,
+      sealed = false,
+    }: WindowOptions = {},
+  ) {
     this.#sql = sql
     this.#maxMessages = messages
     this.#maxBytes = bytes ?? (sealed ? MAX_SEALED_HISTORY_BYTES : MAX_HISTORY_BYTES)
     this.#sealed = sealed
+    this.#maxPastBytes = pastBytes
   }
 
   /**
@@ -87,6 +106,7 @@ export class TranscriptWindow {
       transcript: past?.whole === false ? withoutTrust(transcript, past.runId) : transcript,
       olderMessages: total - transcript.length,
       pastCalls: past?.calls ?? [],
+      pastAnswers: past?.answers ?? [],
     }
   }
 
@@ -176,17 +196,21 @@ export class TranscriptWindow {
     return [...this.#load(sizes.slice(0, -1)), ...loadMessages(this.#sql, newest.seq, 1, { readResult })]
   }
 
-  /** What a sealed run called before its oldest recent message is in envelopes that are not opened for it. */
-  #sealedPast({ runId, seq }: MessageSize): { runId: string; calls: TranscriptCall[]; whole: boolean } {
-    return { runId, calls: [], whole: !hasAnswers(this.#sql, runStart(this.#sql, runId, seq), seq) }
+  /** What a sealed run called before its oldest recent message, as far as that can be opened with the rest. */
+  #sealedPast({ runId, seq }: MessageSize): Past {
+    const from = runStart(this.#sql, runId, seq)
+    const { count, bytes } = sealedAnswers(this.#sql, from, seq)
+    if (count === 0) return { runId, calls: [], answers: [], whole: true }
+    if (count > MAX_PAST_ANSWERS || bytes > this.#maxPastBytes)
+      return { runId, calls: [], answers: [], whole: false }
+    const answers = loadMessages(this.#sql, from, seq - from, { texts: false }).filter(
+      ({ role, calls }) => role === 'assistant' && calls.length > 0,
+    )
+    return { runId, calls: [], answers, whole: true }
   }
 
   /** What the run of the oldest recent message called before it. What was found for an earlier turn is built upon. */
-  #pastCalls({ runId, seq: beforeSeq }: MessageSize): {
-    runId: string
-    calls: TranscriptCall[]
-    whole: boolean
-  } {
+  #pastCalls({ runId, seq: beforeSeq }: MessageSize): Past {
     const known = this.#past?.runId === runId && this.#past.beforeSeq <= beforeSeq ? this.#past : null
     const past = known ?? { runId, beforeSeq: runStart(this.#sql, runId, beforeSeq), calls: [], units: 0 }
     if (past.beforeSeq < beforeSeq) {
@@ -198,7 +222,7 @@ export class TranscriptWindow {
       past.beforeSeq = beforeSeq
     }
     this.#past = past
-    return { runId, calls: [...past.calls], whole: past.units <= MAX_PAST_UNITS }
+    return { runId, calls: [...past.calls], answers: [], whole: past.units <= MAX_PAST_UNITS }
   }
 }
 

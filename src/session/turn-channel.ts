@@ -35,6 +35,8 @@ export class TurnChannel {
   #frames: string[] = []
   #heldUnits = 0
   #mostUnits = MAX_HELD_UNITS
+  #endFrames = 0
+  #endUnits = 0
   /** How many events were dropped at the front. */
   #dropped = 0
   #ending: Ending | null = null
@@ -51,6 +53,10 @@ export class TurnChannel {
     const frame = `id: ${this.turnId}.${this.#dropped + this.#frames.length + 1}\ndata: ${JSON.stringify(event)}\n\n`
     this.#frames.push(frame)
     this.#heldUnits += frame.length
+    if (this.#closing) {
+      this.#endFrames++
+      this.#endUnits += frame.length
+    }
     // The last events come all at once and may be as large as all before: whoever follows has not had his turn yet.
     if (!this.#closing) this.#trim()
     this.#wake()
@@ -58,7 +64,11 @@ export class TurnChannel {
 
   #trim(): void {
     let count = 0
-    while (this.#heldUnits > this.#mostUnits && count < this.#frames.length - 1) {
+    // The end does not count: in a sealed session it says everything twice.
+    while (
+      this.#heldUnits - this.#endUnits > this.#mostUnits &&
+      count < this.#frames.length - Math.max(1, this.#endFrames)
+    ) {
       this.#heldUnits -= this.#frames[count]?.length ?? 0
       count++
     }

@@ -38,6 +38,7 @@ const MARKS = [
   'plan',
   'reason',
   'partial',
+  'toolname',
 ] as const
 const mark = (name: (typeof MARKS)[number]): string => `${word}-${name}`
 
@@ -128,6 +129,7 @@ async function play(client: Client, id: string, session: SealedSession | null, a
         },
       ],
     },
+    { calls: [{ id: 'u', name: mark('toolname'), arguments: {} }] },
     { text: ['look'], calls: [read('b.ts')] },
     { text: [mark('answer')] },
     { text: [mark('plan')] },

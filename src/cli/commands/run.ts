@@ -1,8 +1,8 @@
 import { text } from 'node:stream/consumers'
 import { type Command, Option } from 'commander'
-import type { EnvelopeVersion } from '../../client/crypto/session-key.ts'
 import { ModelReference } from '../../protocol/execution/ids.ts'
 import { TaskIntent } from '../../protocol/execution/policy.ts'
+import type { EnvelopeVersion } from '../../protocol/execution/sealed.ts'
 import type { ApproveMode } from '../approver.ts'
 import {
   type CommandDeps,

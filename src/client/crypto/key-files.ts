@@ -4,15 +4,10 @@ import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { z } from 'zod'
 import { Timestamp } from '../../protocol/execution/ids.ts'
+import type { EnvelopeVersion } from '../../protocol/execution/sealed.ts'
 import { err, ok, type Result } from '../../protocol/result.ts'
 import { fileErrorCode, isOpenFolder, readPrivateFile, writePrivateFile } from './private-file.ts'
-import {
-  type EnvelopeVersion,
-  keyText,
-  parseKeyText,
-  type SessionKey,
-  versionOfKeyId,
-} from './session-key.ts'
+import { keyText, parseKeyText, type SessionKey, versionOfKeyId } from './session-key.ts'
 
 /** Why a key cannot be had or kept; the message is a sentence to show, with what to do about it. */
 export type KeyProblem = {

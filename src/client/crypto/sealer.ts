@@ -1,13 +1,14 @@
 import { xchacha20poly1305 } from '@noble/ciphers/chacha.js'
+import { fromBase64url, toBase64url } from '../../protocol/base64url.ts'
 import type { ContentRef } from '../../protocol/execution/ids.ts'
-import type { EncryptedPayload } from '../../protocol/execution/sealed.ts'
+import {
+  ENVELOPE_ALGORITHM,
+  ENVELOPE_NONCE_BYTES,
+  type EncryptedPayload,
+  envelopeProblem,
+} from '../../protocol/execution/sealed.ts'
 import { err, ok, type Result } from '../../protocol/result.ts'
-import { fromBase64url, toBase64url } from './base64url.ts'
 import type { SessionKey } from './session-key.ts'
-
-export const ALGORITHM = 'xchacha20poly1305'
-export const NONCE_BYTES = 24
-export const TAG_BYTES = 16
 
 /** Seals and opens the content of one session (EC 17.1). */
 export type Sealer = {
@@ -52,10 +53,10 @@ export function makeSealer(key: SessionKey, sessionId: string): Sealer {
     keyId: key.keyId,
     seal(ref, text) {
       if (!text.isWellFormed()) throw new TypeError(`the text of ${ref} is no valid Unicode`)
-      const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES))
+      const nonce = crypto.getRandomValues(new Uint8Array(ENVELOPE_NONCE_BYTES))
       return {
         version: key.version,
-        algorithm: ALGORITHM,
+        algorithm: ENVELOPE_ALGORITHM,
         key_id: key.keyId,
         nonce: toBase64url(nonce),
         ciphertext: toBase64url(cipherFor(ref, nonce).encrypt(UTF8.encode(text))),
@@ -88,15 +89,12 @@ function readEnvelope(key: SessionKey, payload: EncryptedPayload): Result<Parts,
       kind: 'unknown_version',
       message: `sealed by a later version of this program: envelope version ${payload.version} is not known here`,
     })
-  if (payload.version !== key.version)
-    return malformed(`an envelope of version ${payload.version} does not belong in this session`)
-  if (payload.algorithm !== ALGORITHM) return malformed(`the algorithm is not ${ALGORITHM}`)
+  const problem = envelopeProblem(payload, key.keyId)
+  if (problem !== null) return malformed(problem)
   const nonce = fromBase64url(payload.nonce)
-  if (nonce?.length !== NONCE_BYTES)
-    return malformed(`the nonce is not ${NONCE_BYTES} bytes in base64url without padding`)
   const ciphertext = fromBase64url(payload.ciphertext)
-  if (ciphertext === null || ciphertext.length < TAG_BYTES)
-    return malformed(`the ciphertext is not ${TAG_BYTES} bytes or more in base64url without padding`)
+  if (nonce === null || ciphertext === null)
+    throw new Error('invariant broken: a checked envelope is unreadable')
   return ok({ nonce, ciphertext })
 }
 

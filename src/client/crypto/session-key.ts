@@ -1,10 +1,8 @@
-import { fromBase64url, toBase64url } from './base64url.ts'
+import { fromBase64url, toBase64url } from '../../protocol/base64url.ts'
+import { type EnvelopeVersion, envelopeVersion, KEY_ID_PREFIXES } from '../../protocol/execution/sealed.ts'
 
 /** XChaCha20-Poly1305 takes 256 bits. */
 export const KEY_BYTES = 32
-
-/** The form of the envelopes of a session; its key decides it for life (D48). */
-export type EnvelopeVersion = 1 | 2
 
 /** The key of sealed sessions. It stays with clients: the router only ever sees `keyId`. */
 export type SessionKey = {
@@ -15,10 +13,8 @@ export type SessionKey = {
   readonly bytes: Uint8Array<ArrayBuffer>
 }
 
-const PREFIXES: Readonly<Record<EnvelopeVersion, string>> = { 1: 'kf_', 2: 'kf2_' }
-
 /** 43 letters are the 32 bytes of SHA-256. */
-const KEY_ID = /^kf(2?)_[A-Za-z0-9_-]{43}$/
+const FINGERPRINT = /^[A-Za-z0-9_-]{43}$/
 
 /** A new random key. */
 export const generateKey = (version: EnvelopeVersion): Promise<SessionKey> =>
@@ -31,14 +27,14 @@ export async function sessionKey(
 ): Promise<SessionKey> {
   if (bytes.length !== KEY_BYTES) throw new RangeError(`a key has ${KEY_BYTES} bytes, not ${bytes.length}`)
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
-  return { keyId: `${PREFIXES[version]}${toBase64url(digest)}`, version, bytes }
+  return { keyId: `${KEY_ID_PREFIXES[version]}${toBase64url(digest)}`, version, bytes }
 }
 
 /** Which envelopes go with a key id; null when it is none of ours. */
 export function versionOfKeyId(keyId: string): EnvelopeVersion | null {
-  const match = KEY_ID.exec(keyId)
-  if (match === null) return null
-  return match[1] === '2' ? 2 : 1
+  const version = envelopeVersion(keyId)
+  const prefix = KEY_ID_PREFIXES[version]
+  return keyId.startsWith(prefix) && FINGERPRINT.test(keyId.slice(prefix.length)) ? version : null
 }
 
 /** The key as it is written down: 43 letters of base64url. */

@@ -93,6 +93,8 @@ export function callsText({ calls, seen }: AssistantMessage): string | null {
   return JSON.stringify(content)
 }
 
+const MAX_DIFF_CHARS = 64 * 1024
+
 /**
  * The change that a call proposes, as a diff without context: the file as it is now is the client's (EC 17.2). What a tool
  * of another kind would change is told by its arguments.
@@ -108,11 +110,15 @@ export function proposedDiff({
     typeof text === 'string' && text !== '' ? text.split('\n').map((line) => mark + line) : []
   const name = typeof path === 'string' ? path : ''
   const body = [...lines('-', old), ...lines('+', replacement), ...lines('+', content)]
-  return [
+  const diff = [
     `--- a/${name}`,
     `+++ b/${name}`,
     ...(body.length > 0 ? body : lines('+', JSON.stringify(rest))),
   ].join('\n')
+  // The whole of it is in the arguments: twice that much of a long file would not fit the request that seals it.
+  return diff.length <= MAX_DIFF_CHARS
+    ? diff
+    : `${diff.slice(0, MAX_DIFF_CHARS)}\n(cut: the call has the rest)`
 }
 
 /** Key and content of a fact, as one text. */

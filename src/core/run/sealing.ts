@@ -47,10 +47,11 @@ const NOTHING: Unsealed = { refs: [], told: 0, answered: null, words: null }
 
 /**
  * What may wait for its ciphertext when new words come, in references and in UTF-8 bytes of JSON: with the input and the
- * history of a turn it has to fit the request that brings it. Beyond it traces are given up first, then the rest.
+ * history of a turn it has to fit the request that brings it. Beyond it traces are given up; an `execute` gives up the rest
+ * as well (EC 5.3), an `inject` is refused.
  */
 const MAX_UNSEALED_REFS = 2_000
-const MAX_UNSEALED_BYTES = 512 * 1024
+const MAX_UNSEALED_BYTES = 1024 * 1024
 
 /** A turn that these started can be served again from what is stored, as can one of words that came sealed (D20). */
 const REPEATABLE: readonly string[] = ['tool_results', 'approval_decisions', 'decrypted']
@@ -175,6 +176,11 @@ function incoming(
     const problem = injectProblem(message.data.messages, keyId)
     if (problem !== null) return { refused: failure('invalid_request', problem) }
   }
+  if (message.type === 'inject' && encrypted === undefined) {
+    const waiting = refs.filter((ref) => !isTrace(ref))
+    const isNew = digest !== answered?.digest
+    if (isNew && isTooMuch(waiting, (ref) => held.get(ref))) return { refused: tooMuchWaits(waiting) }
+  }
   // Whoever stops or says something new may leave the rest for later; half of it would leave holes.
   if ((message.type === 'inject' || message.type === 'break') && encrypted === undefined) return { taken: {} }
   const results = writes.flatMap((write) =>
@@ -190,6 +196,26 @@ function incoming(
     isSealed,
   })
 }
+
+const isTrace = (ref: ContentRef): boolean => ref.startsWith('trace:')
+
+/** More waits for its ciphertext than is to be carried on. The input of the run is bounded where it comes in. */
+function isTooMuch(refs: readonly ContentRef[], textOf: (ref: ContentRef) => string | undefined): boolean {
+  if (refs.length > MAX_UNSEALED_REFS) return true
+  let bytes = 0
+  for (const ref of refs) if (!ref.startsWith('run_input:')) bytes += jsonBytes(textOf(ref) ?? '')
+  return bytes > MAX_UNSEALED_BYTES
+}
+
+const tooMuchWaits = (refs: readonly ContentRef[]) =>
+  failure(
+    'invalid_request',
+    'too much waits for its ciphertext: hand it in with `encrypted`, or answer the pause first',
+    { missing: refs.slice(0, MAX_NAMED), max_bytes: MAX_UNSEALED_BYTES },
+  )
+
+/** How many references a refusal names. */
+const MAX_NAMED = 20
 
 /** One injected text may come sealed; several become one message, whose text nobody sealed yet. */
 function injectedCiphertext(message: ContinueRequest): EncryptedPayload | null {
@@ -308,16 +334,11 @@ class Sealer {
   #tooMuch(gone: readonly ContentRef[]): ContentRef[] {
     const dead = new Set(gone)
     const kept = this.#refs.filter((ref) => !dead.has(ref))
-    if (this.#fits(kept)) return []
-    const traces = kept.filter((ref) => ref.startsWith('trace:'))
-    return this.#fits(kept.filter((ref) => !ref.startsWith('trace:'))) ? traces : kept
-  }
-
-  #fits(refs: readonly ContentRef[]): boolean {
-    if (refs.length > MAX_UNSEALED_REFS) return false
-    let bytes = 0
-    for (const ref of refs) bytes += jsonBytes(this.#contents[ref] ?? this.#sealing.held.get(ref) ?? '')
-    return bytes <= MAX_UNSEALED_BYTES
+    const textOf = (ref: ContentRef) => this.#contents[ref] ?? this.#sealing.held.get(ref)
+    if (!isTooMuch(kept, textOf)) return []
+    const begins = this.#input.type === 'execute_requested'
+    const others = kept.filter((ref) => !isTrace(ref))
+    return begins && isTooMuch(others, textOf) ? kept : kept.filter(isTrace)
   }
 
   #isRequest(): boolean {

@@ -30,7 +30,7 @@ export type Decimal = z.infer<typeof Decimal>
 /** Tokens, priorities, indexes: integers from 0. */
 export const Count = z.int().nonnegative()
 
-const CONTENT_KINDS = ['message', 'tool_call', 'diff', 'plan', 'memory', 'trace', 'run_input'] as const
+export const CONTENT_KINDS = ['message', 'tool_call', 'diff', 'plan', 'memory', 'trace', 'run_input'] as const
 export type ContentKind = (typeof CONTENT_KINDS)[number]
 
 /** `kind:id`, the name of one piece of sealed content (EC 4, "Decrypt and encrypt"). */

@@ -21,23 +21,35 @@ const CLEAR_SIZES = `SELECT seq, run_id, role, ${textBytesSql('content')} AS tex
        FROM tool_calls WHERE message_seq = messages.seq) AS call_bytes
   FROM messages`
 
-const sealedSql = (ref: string): string =>
-  `coalesce((SELECT ${sealedWeightSql} FROM sealed_contents WHERE ref = ${ref}), 0)`
+const sealedSql = (ref: string, bytesSql: string = sealedWeightSql): string =>
+  `coalesce((SELECT ${bytesSql} FROM sealed_contents WHERE ref = ${ref}), 0)`
 
-/** What was sealed weighs what it takes to be opened again. */
-const SEALED_SIZES = `SELECT seq, run_id, role, ${sealedSql(`'message:' || messages.id`)} AS text_bytes,
-    ${sealedSql(`'tool_call:' || messages.id`)} +
-    (SELECT coalesce(sum(${sealedSql(`'tool_call:' || tool_calls.id`)}), 0)
+const sealedSizesSql = (
+  bytesSql: string,
+): string => `SELECT seq, run_id, role, ${sealedSql(`'message:' || messages.id`, bytesSql)} AS text_bytes,
+    ${sealedSql(`'tool_call:' || messages.id`, bytesSql)} +
+    (SELECT coalesce(sum(${sealedSql(`'tool_call:' || tool_calls.id`, bytesSql)}), 0)
        FROM tool_calls WHERE message_seq = messages.seq) AS call_bytes
   FROM messages`
+
+/** What was sealed weighs what it takes to be opened again. */
+const SEALED_SIZES = sealedSizesSql(sealedWeightSql)
+
+/** As envelopes: an empty text has one as well. */
+const ENVELOPE_SIZES = sealedSizesSql(textBytesSql('envelope'))
 
 const sizesSql = (sealed: boolean): string => (sealed ? SEALED_SIZES : CLEAR_SIZES)
 
 export const messageBytes = ({ textBytes, callBytes }: MessageSize): number => textBytes + callBytes
 
-/** At most `limit` messages from `fromSeq` on, oldest first. */
+/**
+ * At most `limit` messages from `fromSeq` on, oldest first, as their rows weigh where they are copied to: those of a sealed
+ * session are envelopes there.
+ */
 export const sizesFrom = (sql: Sql, fromSeq: number, limit: number, sealed = false): MessageSize[] =>
-  sql.rows(`${sizesSql(sealed)} WHERE seq >= ? ORDER BY seq LIMIT ?`, fromSeq, limit).map(toSize)
+  sql
+    .rows(`${sealed ? ENVELOPE_SIZES : CLEAR_SIZES} WHERE seq >= ? ORDER BY seq LIMIT ?`, fromSeq, limit)
+    .map(toSize)
 
 /** At most `limit` messages up to `toSeq`, newest first. */
 export const sizesBackFrom = (sql: Sql, toSeq: number, limit: number, sealed = false): MessageSize[] =>
@@ -59,13 +71,23 @@ export function runStart(sql: Sql, runId: string, beforeSeq: number): number {
   return (row ? numberOf(row, 'seq') : 0) + 1
 }
 
-/** Whether a model said something from `fromSeq` on and before `beforeSeq`. */
-export const hasAnswers = (sql: Sql, fromSeq: number, beforeSeq: number): boolean =>
-  sql.rows(
-    `SELECT 1 FROM messages WHERE seq >= ? AND seq < ? AND role = 'assistant' LIMIT 1`,
+/**
+ * Of a sealed session: how many answers stand from `fromSeq` on and before `beforeSeq`, and what the calls in them take to
+ * be opened, in bytes.
+ */
+export function sealedAnswers(
+  sql: Sql,
+  fromSeq: number,
+  beforeSeq: number,
+): { count: number; bytes: number } {
+  const row = sql.rows(
+    `SELECT count(*) AS n, coalesce(sum(${sealedSql(`'tool_call:' || messages.id`)}), 0) AS bytes
+     FROM messages WHERE seq >= ? AND seq < ? AND role = 'assistant'`,
     fromSeq,
     beforeSeq,
-  ).length > 0
+  )[0]
+  return row ? { count: numberOf(row, 'n'), bytes: numberOf(row, 'bytes') } : { count: 0, bytes: 0 }
+}
 
 const toSize = (row: SqlRow): MessageSize => ({
   seq: numberOf(row, 'seq'),

@@ -41,6 +41,8 @@ sessions.post('/', async (c) => {
   const { userId } = c.var.identity
   const db = openDatabase(c.env.DB)
   const { digest, value } = body.value
+  if (value.key_id != null && !/\S/.test(value.key_id))
+    return failed(c, failure('invalid_request', '`key_id` is blank: it names the key of an encrypted session'))
   const { title } = value
   const scope = value.scope ?? null
   const keyId = value.key_id ?? null

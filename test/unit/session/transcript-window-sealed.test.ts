@@ -18,7 +18,7 @@ const envelope = (ciphertext: string) => ({
 const EMPTY_BYTES = byteLength(JSON.stringify(envelope('')))
 
 /** A session whose texts are sealed; an envelope of `bytes` bytes stands for a text. */
-function makeSealed(limits: { messages?: number; bytes?: number } = {}) {
+function makeSealed(limits: { messages?: number; bytes?: number; pastBytes?: number } = {}) {
   const plain = makeNodeSql()
   migrateSession(plain)
   const read = { rows: 0, texts: 0 }
@@ -143,8 +143,25 @@ test('[D27] of the newest round of a sealed session results that cannot fit are 
   ])
 })
 
-test('[U37] of a sealed run that is cut, local models alone see what was answered', () => {
-  const session = makeSealed({ messages: 3 })
+test('[U37] of a sealed run that is cut, the calls that are left out are opened with the rest, and judged by', () => {
+  const session = makeSealed({ messages: 2 })
+  session.says(200)
+  session.answers(200, ['a'])
+  session.answers(200)
+  session.answers(200, ['b'])
+  session.answers(200)
+  session.answers(200)
+  const { transcript, pastAnswers, pastCalls } = session.history()
+  expect(transcript.map(({ seq, localOnly }) => [seq, localOnly === true])).toEqual([
+    [1, false],
+    [5, false],
+    [6, false],
+  ])
+  expect([pastAnswers.map(({ seq }) => seq), pastCalls]).toEqual([[2, 4], []])
+})
+
+test('[U37] of a sealed run whose calls are too many to be opened, local models alone see what was answered', () => {
+  const session = makeSealed({ messages: 3, pastBytes: 0 })
   session.says(200)
   session.answers(200, ['a'])
   session.answers(200, ['b'])

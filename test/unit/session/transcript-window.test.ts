@@ -290,6 +290,11 @@ describe('[D28] the budget of a history', () => {
   })
 
   test('a session without messages has none', () => {
-    expect(makeStored().history()).toEqual({ transcript: [], olderMessages: 0, pastCalls: [] })
+    expect(makeStored().history()).toEqual({
+      transcript: [],
+      olderMessages: 0,
+      pastCalls: [],
+      pastAnswers: [],
+    })
   })
 })

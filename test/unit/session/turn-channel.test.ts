@@ -29,7 +29,7 @@ describe('[EC 18] the stream of a turn', () => {
   test('[D19] is held up to its bound when nobody follows it any more: who comes late gets the end alone', async () => {
     const channel = new TurnChannel('t')
     const read = typesOf(channel.read(0))
-    const half = 'x'.repeat(1.5 * MIB)
+    const half = 'x'.repeat(2.5 * MIB)
     channel.push({ type: 'text_delta', delta: half })
     channel.push({ type: 'text_delta', delta: half })
     channel.end(ended(half + half))
@@ -41,12 +41,23 @@ describe('[EC 18] the stream of a turn', () => {
   test('a reader that leaves holds nothing', async () => {
     const channel = new TurnChannel('t')
     const stream = channel.read(0)
-    const half = 'x'.repeat(1.5 * MIB)
+    const half = 'x'.repeat(2.5 * MIB)
     channel.push({ type: 'text_delta', delta: half })
     await stream.cancel()
     channel.push({ type: 'text_delta', delta: half })
     channel.end(ended(half + half))
     expect(channel.holdsAfter(0)).toBe(false)
+  })
+
+  test('[D19] an end that repeats everything takes no room from what came before it', async () => {
+    const channel = new TurnChannel('t')
+    const read = typesOf(channel.read(0))
+    const half = 'x'.repeat(1.5 * MIB)
+    channel.push({ type: 'text_delta', delta: half })
+    channel.push({ type: 'text_delta', delta: half })
+    channel.end(ended(half + half))
+    await read
+    expect(channel.holdsAfter(0)).toBe(true)
   })
 
   test('what comes close together leaves together', async () => {

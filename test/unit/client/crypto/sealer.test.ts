@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { fromBase64url } from '../../../../src/client/crypto/base64url.ts'
 import { makeSealer, sealProblemText } from '../../../../src/client/crypto/sealer.ts'
-import { type EnvelopeVersion, generateKey, sessionKey } from '../../../../src/client/crypto/session-key.ts'
+import { generateKey, sessionKey } from '../../../../src/client/crypto/session-key.ts'
+import { fromBase64url } from '../../../../src/protocol/base64url.ts'
 import type { ContentRef } from '../../../../src/protocol/execution/ids.ts'
-import type { EncryptedPayload } from '../../../../src/protocol/execution/sealed.ts'
+import type { EncryptedPayload, EnvelopeVersion } from '../../../../src/protocol/execution/sealed.ts'
 import { err, ok } from '../../../../src/protocol/result.ts'
 import { openByHand } from '../../../support/node/xchacha-by-hand.ts'
 

@@ -836,3 +836,32 @@ describe('[D27] what a client never seals', () => {
     )
   })
 })
+
+describe('[D27] new words while much waits', () => {
+  test('are refused where they bring no ciphertext, and taken where they do; a stop is never refused', () => {
+    const machine = served()
+    machine.round({ text: 'x'.repeat(1024 * 1024), calls: [EDIT] })
+    const refusal = machine.continue(inject('more'))
+    expect(refusal).toMatchObject({
+      refused: { code: 'invalid_request', details: { missing: expect.any(Array) } },
+    })
+    const message = inject('more')
+    if (message.type !== 'inject') throw new Error('no inject')
+    const withSeals: ContinueRequest = { ...message, data: { ...message.data, encrypted: seals(machine) } }
+    expect(isAccepted(machine.continue(withSeals))).toBe(true)
+    expect(isAccepted(machine.continue(BREAK))).toBe(true)
+  })
+
+  test('give up traces alone when there are thousands of those', () => {
+    const machine = served()
+    machine.resolve()
+    for (let i = 0; i < 150; i++) {
+      machine.answer({ text: 'look', calls: Array.from({ length: 4 }, () => EDIT) })
+      machine.continue(inject('more'))
+      machine.resolve()
+    }
+    const refs = machine.state?.unsealed?.refs ?? []
+    expect(refs.length).toBeLessThan(2_100)
+    expect(refs.filter((ref) => ref.startsWith('message:'))).toHaveLength(301)
+  })
+})

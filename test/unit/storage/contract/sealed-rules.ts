@@ -222,6 +222,17 @@ rule('[D26] messages that wait for their envelope do not end the copy of those b
   expect(pages).toBeLessThanOrEqual(4)
 })
 
+rule('[D26] what goes to D1 is weighed as envelopes, whatever the texts in them take', (sql) => {
+  for (const seq of [1, 2]) says(sql, seq)
+  saveSealed(sql, messageRef('m1'), envelope('of nothing said'), 0)
+  saveSealed(sql, messageRef('m2'), envelope('x'.repeat(MAX_D1_TEXT_BYTES)), 9)
+  expect(sizesBackFrom(sql, 2, 9, true).map(({ textBytes }) => textBytes)).toEqual([9, 0])
+  expect(messagesToCopy(sql, 1, room, true).rows).toMatchObject([
+    { text: JSON.stringify(envelope('of nothing said')) },
+    { text: '', omittedText: bytesOf('x'.repeat(MAX_D1_TEXT_BYTES)) },
+  ])
+})
+
 rule('[D27] an envelope that is too long for D1 is weighed and not read', (sql) => {
   answers(sql, 1)
   const long = 'x'.repeat(MAX_D1_TEXT_BYTES)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { fromBase64url, toBase64url } from '../../../../src/client/crypto/base64url.ts'
+import { base64urlBytes, fromBase64url, toBase64url } from '../../../src/protocol/base64url.ts'
 
 test('[EC 17.1] bytes are written as base64url without padding, and read back', () => {
   fc.assert(
@@ -18,6 +18,7 @@ test('[EC 17.1] each byte string has exactly one spelling', () => {
   fc.assert(
     fc.property(letters, (text) => {
       const bytes = fromBase64url(text)
+      expect(base64urlBytes(text)).toBe(bytes?.length ?? null)
       // What is read at all is written the same way.
       if (bytes !== null) expect(toBase64url(bytes)).toBe(text)
       // Node reads anything; what it reads and writes the same way is what we read.
@@ -37,6 +38,13 @@ test.each([
   ['a letter beyond ASCII', 'AAAÁ'],
 ])('[EC 17.1] %s is refused', (_, text) => {
   expect(fromBase64url(text)).toBeNull()
+})
+
+test('a text of many megabytes is written and read, also one that is wrong at its end', () => {
+  const text = toBase64url(new Uint8Array(6 * 1024 * 1024 + 1).fill(0xa5))
+  expect(text).toBe(Buffer.alloc(6 * 1024 * 1024 + 1, 0xa5).toString('base64url'))
+  expect(fromBase64url(text)?.length).toBe(6 * 1024 * 1024 + 1)
+  expect(base64urlBytes(`${text}=`)).toBeNull()
 })
 
 test('nothing at all is no bytes', () => {
