@@ -42,7 +42,10 @@ sessions.post('/', async (c) => {
   const db = openDatabase(c.env.DB)
   const { digest, value } = body.value
   if (value.key_id != null && !/\S/.test(value.key_id))
-    return failed(c, failure('invalid_request', '`key_id` is blank: it names the key of an encrypted session'))
+    return failed(
+      c,
+      failure('invalid_request', '`key_id` is blank: it names the key of an encrypted session'),
+    )
   const { title } = value
   const scope = value.scope ?? null
   const keyId = value.key_id ?? null
