@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { SwitchyardClient } from '../client/client.ts'
+import { factRef } from '../protocol/execution/content-refs.ts'
 import type { MemoryRecord } from '../protocol/execution/memory.ts'
 import type { SessionKeys } from './session-keys.ts'
 
@@ -23,7 +24,7 @@ async function openFact(
 ): Promise<OpenedFact> {
   const { encrypted, ...clear } = fact
   if (encrypted === undefined) return { fact }
-  const text = await keys.open(client, fact.session_id ?? '', `memory:${fact.id}`, encrypted)
+  const text = await keys.open(client, fact.session_id ?? '', factRef(fact.id), encrypted)
   if (!text.ok) return { fact, locked: text.error }
   const read = FactText.safeParse(parseJson(text.value))
   if (!read.success) return { fact, locked: 'damaged: it is no fact' }

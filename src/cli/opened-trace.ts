@@ -1,4 +1,5 @@
 import type { SwitchyardClient } from '../client/client.ts'
+import { traceRef } from '../protocol/execution/content-refs.ts'
 import type { EncryptedPayload } from '../protocol/execution/sealed.ts'
 import { Payload, type TraceEvent } from '../protocol/execution/trace.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
@@ -36,7 +37,7 @@ async function openPayload(
   sealed: EncryptedPayload,
 ): Promise<Result<Payload, string>> {
   // An event without an id is of another router, which binds nothing to it.
-  const text = await keys.open(client, sessionId, `trace:${id ?? 'unknown'}`, sealed)
+  const text = await keys.open(client, sessionId, traceRef(id ?? 'unknown'), sealed)
   if (!text.ok) return text
   const payload = Payload.safeParse(parseJson(text.value))
   return payload.success && payload.data.type === type

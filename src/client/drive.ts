@@ -1,3 +1,4 @@
+import { resultRef } from '../protocol/execution/content-refs.ts'
 import type { ContinueRequest, ToolResult } from '../protocol/execution/continue.ts'
 import type { ExecuteRequest } from '../protocol/execution/execute.ts'
 import type { PlainMap } from '../protocol/execution/sealed.ts'
@@ -210,7 +211,7 @@ class Drive {
   /** The ciphertext that goes with the answer to the present pause; with the results of the client's own calls (EC 29.4). */
   #encrypted(results: readonly ToolResult[] = []) {
     if (!this.#sealing) return {}
-    const texts = results.map(({ call_id, content }) => [`tool_call:${call_id}`, content] as const)
+    const texts = results.map(({ call_id, content }) => [resultRef(call_id), content] as const)
     return { encrypted: this.#sealing.seal({ ...this.#unsealed, ...Object.fromEntries(texts) }) }
   }
 

@@ -1,3 +1,4 @@
+import { messageRef, refKind } from '../protocol/execution/content-refs.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import type { PlainMap } from '../protocol/execution/sealed.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
@@ -65,10 +66,10 @@ async function endOf(stream: AsyncGenerator<StreamEvent>): Promise<Result<TurnEn
 
 /** What is sealed stands in the transcript, and nothing else does. */
 async function isKept({ client, sessionId, signal }: Place, texts: PlainMap): Promise<boolean> {
-  const messages = Object.keys(texts).filter((ref) => ref.startsWith('message:'))
+  const messages = Object.keys(texts).filter((ref) => refKind(ref) === 'message')
   if (messages.length === 0) return false
   const session = await client.sessions.get(sessionId, { signal })
   if (!session.ok) return false
-  const kept = new Set(session.value.messages.map(({ id }) => `message:${id}`))
+  const kept = new Set(session.value.messages.flatMap(({ id }) => (id === undefined ? [] : [messageRef(id)])))
   return messages.every((ref) => kept.has(ref))
 }

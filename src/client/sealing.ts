@@ -1,3 +1,4 @@
+import { refKind } from '../protocol/execution/content-refs.ts'
 import type { ContentRef } from '../protocol/execution/ids.ts'
 import type { EncryptedPayload, PlainMap, SealedMap } from '../protocol/execution/sealed.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
@@ -77,7 +78,7 @@ export function toEncrypt({ status, data }: TurnEnd): PlainMap {
 export function withPlanText(end: TurnEnd): TurnEnd {
   if (end.status !== 'awaiting_approval' || end.data.approval.kind !== 'plan') return end
   const { approval } = end.data
-  const [, plan] = Object.entries(toEncrypt(end)).find(([ref]) => ref.startsWith('plan:')) ?? []
+  const [, plan] = Object.entries(toEncrypt(end)).find(([ref]) => refKind(ref) === 'plan') ?? []
   if (plan === undefined || typeof approval.detail?.content === 'string') return end
   const detail = { ...approval.detail, content: plan }
   return { ...end, data: { ...end.data, approval: { ...approval, detail } } }

@@ -39,7 +39,7 @@ import { type KeyRecord, saveKey } from '../storage/session/idempotency.ts'
 import { loadFacts, loadOwed, loadSealedFacts } from '../storage/session/memories.ts'
 import { HeldRing, type RingStore, storedRing } from '../storage/session/ring-segments.ts'
 import { isRunInput, loadClearInput, loadRunInput, openRunInput } from '../storage/session/run-input.ts'
-import { isSealed, loadSealed } from '../storage/session/sealed-contents.ts'
+import { isSealed, loadSealed, sealedAmong } from '../storage/session/sealed-contents.ts'
 import { type SessionRow, saveSession } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import { ModelCatalogue } from './catalogue.ts'
@@ -399,11 +399,10 @@ export class RunEngine {
       ...pastAnswers.map(({ id }) => callsRef(id)),
       ...loadSealedFacts(sql).map(({ id }) => factRef(id)),
     ]
-    const sealedOnes = loadSealed(sql, needed)
-    // All of it or nothing: of what is open already the object may be evicted before the rest comes.
-    const isOpen = Object.keys(sealedOnes).every((ref) => this.#vault.texts.has(ref))
+    const isOpen = [...sealedAmong(sql, needed)].every((ref) => this.#vault.texts.has(ref))
     this.#vault.keepOnly(new Set([...needed, ...(this.#requireState().unsealed?.refs ?? [])]))
-    return isOpen ? null : sealedOnes
+    // All of it or nothing: of what is open already the object may be evicted before the rest comes.
+    return isOpen ? null : loadSealed(sql, needed)
   }
 
   /** The user's facts with those changes of this session that D1 had not got when it told them. */

@@ -1,7 +1,7 @@
-import { factRef, traceRef } from '../core/run/contents.ts'
 import type { CallRecord } from '../core/run/writes.ts'
 import type { Seen, TranscriptCall } from '../core/transcript.ts'
 import { sessionUsage } from '../core/usage.ts'
+import { factRef, planRef, traceRef } from '../protocol/execution/content-refs.ts'
 import type { ExportedToolCall, ExportRecord } from '../protocol/execution/export.ts'
 import type { ContentRef } from '../protocol/execution/ids.ts'
 import type { EncryptedPayload } from '../protocol/execution/sealed.ts'
@@ -71,7 +71,7 @@ export function* sessionRecords(sql: Sql, session: SessionRow): Generator<Export
     }
   }
   for (const plan of eachPlan(sql)) {
-    const encrypted = envelopeOf(`plan:${plan.id}`)
+    const encrypted = envelopeOf(planRef(plan.id))
     if (sealed && encrypted === undefined) continue
     yield {
       type: 'plan',

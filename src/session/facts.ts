@@ -1,4 +1,4 @@
-import { factRef } from '../core/run/contents.ts'
+import { factRef } from '../protocol/execution/content-refs.ts'
 import type { MemoryRecord } from '../protocol/execution/memory.ts'
 import { eachFact } from '../storage/session/export-rows.ts'
 import { toRecord } from '../storage/session/memories.ts'

@@ -1,5 +1,5 @@
-import { messageRef, traceRef } from '../core/run/contents.ts'
 import type { TraceEntry } from '../core/run/writes.ts'
+import { messageRef, traceRef } from '../protocol/execution/content-refs.ts'
 import type { SealedMap } from '../protocol/execution/sealed.ts'
 import type { SessionMessageDetail } from '../protocol/execution/session.ts'
 import { Payload } from '../protocol/execution/trace.ts'

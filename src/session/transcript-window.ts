@@ -1,6 +1,6 @@
-import { resultRef } from '../core/run/contents.ts'
 import type { TranscriptCall } from '../core/transcript.ts'
 import type { TurnView } from '../core/turn-view.ts'
+import { resultRef } from '../protocol/execution/content-refs.ts'
 import { MAX_HISTORY_BYTES, MAX_SEALED_HISTORY_BYTES } from '../storage/limits.ts'
 import {
   type MessageSize,

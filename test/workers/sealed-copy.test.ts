@@ -1,5 +1,11 @@
 import { beforeEach, expect, it } from 'vitest'
-import { callsRef, factRef, messageRef, resultRef, traceRef } from '../../src/core/run/contents.ts'
+import {
+  callsRef,
+  factRef,
+  messageRef,
+  resultRef,
+  traceRef,
+} from '../../src/protocol/execution/content-refs.ts'
 import { ListMemoryResponse } from '../../src/protocol/execution/memory.ts'
 import type { EncryptedPayload } from '../../src/protocol/execution/sealed.ts'
 import { CreateSessionResponse } from '../../src/protocol/execution/session.ts'

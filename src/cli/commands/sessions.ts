@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import type { Command } from 'commander'
 import type { SwitchyardClient } from '../../client/client.ts'
+import { messageRef } from '../../protocol/execution/content-refs.ts'
 import type { SessionDetail, SessionMessageDetail, SessionSummary } from '../../protocol/execution/session.ts'
 import { ok, type Result } from '../../protocol/result.ts'
 import { type CommandDeps, must, openClient, requireConsent, requireId } from '../command-context.ts'
@@ -138,7 +139,7 @@ function openMessages(
     session.messages.map(async (message) => {
       const { content, id } = message
       if ('plaintext' in content) return { message, text: ok(content.plaintext) }
-      const ref = `message:${id ?? 'unknown'}`
+      const ref = messageRef(id ?? 'unknown')
       return { message, text: await keys.open(client, session.id, ref, content.encrypted) }
     }),
   )

@@ -1,9 +1,7 @@
 import type { ContinueRequest } from '../../protocol/execution/continue.ts'
-import { failure } from '../../protocol/execution/errors.ts'
 import type { ContentRef } from '../../protocol/execution/ids.ts'
-import type { EncryptedPayload, PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
+import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
 import type { TurnResponse } from '../../protocol/execution/turn.ts'
-import { acquire, isServing, serveNext } from './begin.ts'
 import {
   callsRef,
   callsText,
@@ -12,14 +10,14 @@ import {
   inputRef,
   messageRef,
   proposedDiff,
-  resultRef,
   traceRef,
 } from './contents.ts'
-import { awaitingEncrypt, idle, withToEncrypt } from './envelope.ts'
+import { awaitingEncrypt, withToEncrypt } from './envelope.ts'
 import type { RunInputEvent } from './inputs.ts'
 import { jsonBytes } from './json-bytes.ts'
-import { checkSeals, envelopeProblem, envelopeVersion } from './seal-check.ts'
-import type { RunState, Unsealed } from './state.ts'
+import { incoming, injectedCiphertext, isTooMuch, isTrace } from './seal-admission.ts'
+import { openedRefs, repeated, textsOf } from './seal-repeats.ts'
+import { NOTHING_UNSEALED, type RunState, type Unsealed } from './state.ts'
 import type { Refusal, Step, StepContext } from './step.ts'
 import type { CallRecord, TraceEntry, Write } from './writes.ts'
 
@@ -43,19 +41,6 @@ type Plain = (
   context: StepContext,
 ) => Step | Refusal | { dropped: true }
 
-const NOTHING: Unsealed = { refs: [], told: 0, answered: null, words: null }
-
-/**
- * What may wait for its ciphertext when new words come, in references and in UTF-8 bytes of JSON: with the input and the
- * history of a turn it has to fit the request that brings it. Beyond it traces are given up; an `execute` gives up the rest
- * as well (EC 5.3), an `inject` is refused.
- */
-const MAX_UNSEALED_REFS = 2_000
-const MAX_UNSEALED_BYTES = 1024 * 1024
-
-/** A turn that these started can be served again from what is stored, as can one of words that came sealed (D20). */
-const REPEATABLE: readonly string[] = ['tool_results', 'approval_decisions', 'decrypted']
-
 /**
  * The machine of a sealed session (EC 17): that of a clear one, and between it and storage everything that is content is
  * taken out of what is stored. Where the clear machine tells an outcome, the texts that lack their ciphertext go with it;
@@ -68,7 +53,7 @@ export function sealedStep(
   context: StepContext,
   sealing: Sealing,
 ): Step | Refusal | { dropped: true } {
-  const before = state?.unsealed ?? NOTHING
+  const before = state?.unsealed ?? NOTHING_UNSEALED
   const again = state === null ? null : repeated(state, input, context, sealing)
   if (again !== null) return again
   const result = plain(state, input, context)
@@ -76,165 +61,6 @@ export function sealedStep(
   const seals = incoming(state, input, result, sealing)
   if ('refused' in seals) return seals
   return new Sealer(state, before, input, result, context, sealing, seals.taken).run()
-}
-
-/** A message that was answered before, where the answer is lost: its turn is served again. Null for any other. */
-function repeated(
-  state: RunState,
-  input: RunInputEvent,
-  context: StepContext,
-  { held, isSealed }: Sealing,
-): Step | null {
-  if (input.type !== 'continuation_received') return null
-  const { message, digest } = input
-  const { refs, told, answered } = state.unsealed ?? NOTHING
-  const isSame = answered?.digest === digest
-  if (message.type === 'sealed' && isIdle(state) && (isSame || isKept(message.data.encrypted, isSealed))) {
-    const reply = { by: 'outcome' as const, outcome: idle(state.traceId) }
-    return { state, writes: [], events: [], effects: [], reply }
-  }
-  if (isServing(state, context.nowMs)) return null
-  const isRepeatable = REPEATABLE.includes(message.type)
-  const isLost =
-    isSame &&
-    (isRepeatable || injectedCiphertext(message) !== null) &&
-    state.active === null &&
-    refs.slice(0, told).some((ref) => !held.has(ref))
-  const wasCut =
-    isRepeatable && state.phase.k === 'Idle' && state.active === null && state.unsettled?.digest === digest
-  if (!isLost && !wasCut) return null
-  const active = acquire(context)
-  const next: RunState = {
-    ...state,
-    phase: { k: 'Idle' },
-    active,
-    unsettled: { digest, kind: message.type },
-    // The end of a turn that failed was the end of its planning as well.
-    planning: state.planning || answered?.planning === true,
-    unattendedRounds: 0,
-    checkpointTurnId: null,
-    unsealed: NOTHING,
-  }
-  const lost = refs.filter((ref) => !held.has(ref))
-  const step = serveNext(next, lost.length === 0 ? [] : [{ w: 'dropped', refs: lost }], [], state.turn)
-  const kept = refs.filter((ref) => held.has(ref))
-  return {
-    ...step,
-    state: { ...step.state, unsealed: { ...NOTHING, refs: kept } },
-    contents: textsOf(message, null, openedRefs(message).filter(isSealed)),
-  }
-}
-
-/** However the ciphertext looks this time, what it stands for is kept. */
-function isKept(encrypted: SealedMap, isSealed: Sealing['isSealed']): boolean {
-  const refs = Object.keys(encrypted)
-  return refs.length > 0 && refs.every(isSealed)
-}
-
-const isIdle = ({ active, unsettled, phase }: RunState): boolean =>
-  active === null && unsettled === null && phase.k === 'Idle'
-
-const openedRefs = (message: ContinueRequest): ContentRef[] =>
-  message.type === 'decrypted' ? Object.keys(message.data.plaintext) : []
-
-/** The texts that a message brings along: results, and what was opened of what was asked for. */
-function textsOf(
-  message: ContinueRequest,
-  settled: ReadonlySet<string> | null,
-  asked: readonly ContentRef[],
-): PlainMap {
-  if (message.type === 'tool_results')
-    return Object.fromEntries(
-      message.data.results
-        .filter(({ call_id: id }) => settled === null || settled.has(id))
-        .map(({ call_id: id, content }) => [resultRef(id), content]),
-    )
-  if (message.type !== 'decrypted') return {}
-  const { plaintext } = message.data
-  return Object.fromEntries(
-    asked.flatMap((ref) => (plaintext[ref] === undefined ? [] : [[ref, plaintext[ref]]])),
-  )
-}
-
-const encryptedOf = (message: ContinueRequest): SealedMap | undefined =>
-  message.type === 'break' ? message.data?.encrypted : (message.data.encrypted ?? undefined)
-
-/** The ciphertext that comes with a message, checked against what is waited for. */
-function incoming(
-  state: RunState | null,
-  input: RunInputEvent,
-  { writes }: Step,
-  { keyId, held, isSealed }: Sealing,
-): { taken: SealedMap } | Refusal {
-  if (input.type !== 'continuation_received' || state === null) return { taken: {} }
-  const { message, digest } = input
-  // All of it was taken when it came first; of a fact that was forgotten since the session knows nothing more.
-  if (state.unsettled?.digest === digest) return { taken: {} }
-  const { refs, told, answered } = state.unsealed ?? NOTHING
-  const encrypted = encryptedOf(message)
-  if (message.type === 'inject') {
-    const problem = injectProblem(message.data.messages, keyId)
-    if (problem !== null) return { refused: failure('invalid_request', problem) }
-  }
-  if (message.type === 'inject' && encrypted === undefined) {
-    const waiting = refs.filter((ref) => !isTrace(ref))
-    const isNew = digest !== answered?.digest
-    if (isNew && isTooMuch(waiting, (ref) => held.get(ref))) return { refused: tooMuchWaits(waiting) }
-  }
-  // Whoever stops or says something new may leave the rest for later; half of it would leave holes.
-  if ((message.type === 'inject' || message.type === 'break') && encrypted === undefined) return { taken: {} }
-  const results = writes.flatMap((write) =>
-    write.w === 'settle_call' && message.type === 'tool_results' ? [resultRef(write.callId)] : [],
-  )
-  // Sent again because its answer is lost, an inject cannot bring the ciphertext of what nobody has seen.
-  const isAgain = message.type === 'inject' && answered?.digest === digest
-  const asked = state.active === null ? refs.slice(0, told).filter((ref) => !isAgain || held.has(ref)) : []
-  return checkSeals(encrypted ?? {}, {
-    keyId,
-    required: [...asked, ...results],
-    later: new Set(refs),
-    isSealed,
-  })
-}
-
-const isTrace = (ref: ContentRef): boolean => ref.startsWith('trace:')
-
-/** More waits for its ciphertext than is to be carried on. The input of the run is bounded where it comes in. */
-function isTooMuch(refs: readonly ContentRef[], textOf: (ref: ContentRef) => string | undefined): boolean {
-  if (refs.length > MAX_UNSEALED_REFS) return true
-  let bytes = 0
-  for (const ref of refs) if (!ref.startsWith('run_input:')) bytes += jsonBytes(textOf(ref) ?? '')
-  return bytes > MAX_UNSEALED_BYTES
-}
-
-const tooMuchWaits = (refs: readonly ContentRef[]) =>
-  failure(
-    'invalid_request',
-    'too much waits for its ciphertext: hand it in with `encrypted`, or answer the pause first',
-    { missing: refs.slice(0, MAX_NAMED), max_bytes: MAX_UNSEALED_BYTES },
-  )
-
-/** How many references a refusal names. */
-const MAX_NAMED = 20
-
-/** One injected text may come sealed; several become one message, whose text nobody sealed yet. */
-function injectedCiphertext(message: ContinueRequest): EncryptedPayload | null {
-  if (message.type !== 'inject') return null
-  const [only, ...others] = message.data.messages
-  return others.length > 0 ? null : (only?.ciphertext ?? null)
-}
-
-type InjectedMessages = Extract<ContinueRequest, { type: 'inject' }>['data']['messages']
-
-function injectProblem(messages: InjectedMessages, keyId: string): string | null {
-  for (const { ciphertext } of messages) {
-    if (ciphertext == null) continue
-    if (envelopeVersion(keyId) === 2)
-      return 'in this session envelopes are bound to their place: an injected text is sealed when the router asks for it'
-    const problem = envelopeProblem(ciphertext, keyId)
-    if (problem !== null) return `the ciphertext of an injected text cannot be kept: ${problem}`
-  }
-  return null
 }
 
 /** Takes the content out of one accepted step. */

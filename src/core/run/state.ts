@@ -31,6 +31,8 @@ export type Unsealed = {
   words: ContentRef | null
 }
 
+export const NOTHING_UNSEALED: Unsealed = { refs: [], told: 0, answered: null, words: null }
+
 /** What was shown to the user before a model may see it (EC 13). */
 export type Disclosure = {
   provider: Provider

@@ -5,8 +5,8 @@ import {
   type MemoryChange,
   type MemoryFact,
 } from '../../core/memory.ts'
-import { factRef } from '../../core/run/contents.ts'
 import type { Write } from '../../core/run/writes.ts'
+import { factRef } from '../../protocol/execution/content-refs.ts'
 import type { MemoryRecord } from '../../protocol/execution/memory.ts'
 import { toWireTime } from '../../protocol/time.ts'
 import { dropSealed, loadSealed } from './sealed-contents.ts'

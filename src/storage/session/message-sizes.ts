@@ -1,4 +1,5 @@
 import type { TranscriptMessage } from '../../core/transcript.ts'
+import { callsRef, messageRef, resultRef } from '../../protocol/execution/content-refs.ts'
 import { sealedWeightSql } from './sealed-contents.ts'
 import { numberOf, type Sql, type SqlRow, textOf } from './sql.ts'
 import { textBytesSql } from './texts.ts'
@@ -26,9 +27,9 @@ const sealedSql = (ref: string, bytesSql: string = sealedWeightSql): string =>
 
 const sealedSizesSql = (
   bytesSql: string,
-): string => `SELECT seq, run_id, role, ${sealedSql(`'message:' || messages.id`, bytesSql)} AS text_bytes,
-    ${sealedSql(`'tool_call:' || messages.id`, bytesSql)} +
-    (SELECT coalesce(sum(${sealedSql(`'tool_call:' || tool_calls.id`, bytesSql)}), 0)
+): string => `SELECT seq, run_id, role, ${sealedSql(`'${messageRef('')}' || messages.id`, bytesSql)} AS text_bytes,
+    ${sealedSql(`'${callsRef('')}' || messages.id`, bytesSql)} +
+    (SELECT coalesce(sum(${sealedSql(`'${resultRef('')}' || tool_calls.id`, bytesSql)}), 0)
        FROM tool_calls WHERE message_seq = messages.seq) AS call_bytes
   FROM messages`
 
@@ -81,7 +82,7 @@ export function sealedAnswers(
   beforeSeq: number,
 ): { count: number; bytes: number } {
   const row = sql.rows(
-    `SELECT count(*) AS n, coalesce(sum(${sealedSql(`'tool_call:' || messages.id`)}), 0) AS bytes
+    `SELECT count(*) AS n, coalesce(sum(${sealedSql(`'${callsRef('')}' || messages.id`)}), 0) AS bytes
      FROM messages WHERE seq >= ? AND seq < ? AND role = 'assistant'`,
     fromSeq,
     beforeSeq,

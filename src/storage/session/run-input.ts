@@ -1,12 +1,12 @@
 import {
   type ClearInput,
   clearInput,
-  inputRef,
   isBundle,
   joinInput,
   withoutAttachments,
 } from '../../core/run/contents.ts'
 import type { RunInput } from '../../core/turn-view.ts'
+import { inputRef } from '../../protocol/execution/content-refs.ts'
 import { ExecuteRequest } from '../../protocol/execution/execute.ts'
 import { dropSealed } from './sealed-contents.ts'
 import { numberOf, type Sql, textOf } from './sql.ts'

@@ -1,6 +1,6 @@
-import { callsRef, messageRef, resultRef, traceRef } from '../../core/run/contents.ts'
 import type { TraceEntry } from '../../core/run/writes.ts'
 import type { TranscriptCall } from '../../core/transcript.ts'
+import { callsRef, messageRef, resultRef, traceRef } from '../../protocol/execution/content-refs.ts'
 import type { EncryptedPayload } from '../../protocol/execution/sealed.ts'
 import type { StoredMessage } from './messages.ts'
 import { loadSealed } from './sealed-contents.ts'

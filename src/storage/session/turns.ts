@@ -1,5 +1,5 @@
-import { traceRef } from '../../core/run/contents.ts'
 import type { CallRecord, TraceEntry } from '../../core/run/writes.ts'
+import { traceRef } from '../../protocol/execution/content-refs.ts'
 import type { TurnResponse } from '../../protocol/execution/turn.ts'
 import { forgetUnusedPolicies } from './policies.ts'
 import { dropSealed } from './sealed-contents.ts'

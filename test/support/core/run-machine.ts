@@ -2,7 +2,6 @@
 
 import type { MediatedCall } from '../../../src/core/mediate.ts'
 import type { MemoryOp } from '../../../src/core/memory.ts'
-import { inputRef } from '../../../src/core/run/contents.ts'
 import type { RunEvent } from '../../../src/core/run/events.ts'
 import type {
   Gate,
@@ -13,6 +12,7 @@ import type {
 import type { RunState } from '../../../src/core/run/state.ts'
 import { type Effect, type Step, type StepContext, step } from '../../../src/core/run/step.ts'
 import type { CallRecord } from '../../../src/core/run/writes.ts'
+import { inputRef } from '../../../src/protocol/execution/content-refs.ts'
 import type { ContinueRequest } from '../../../src/protocol/execution/continue.ts'
 import type { ContentRef } from '../../../src/protocol/execution/ids.ts'
 import type { TaskIntent } from '../../../src/protocol/execution/policy.ts'

@@ -1,18 +1,18 @@
 /** The rules of a sealed session (EC 17): nothing that was said is stored in clear, and nothing is stored half. */
 
 import { isDeepStrictEqual } from 'node:util'
-import {
-  callsRef,
-  factRef,
-  factText,
-  messageRef,
-  resultRef,
-  traceRef,
-} from '../../../src/core/run/contents.ts'
+import { factText } from '../../../src/core/run/contents.ts'
 import type { RunInputEvent } from '../../../src/core/run/inputs.ts'
 import { isOver, type RunState } from '../../../src/core/run/state.ts'
 import type { Step } from '../../../src/core/run/step.ts'
 import type { TraceEntry, TracePayload, Write } from '../../../src/core/run/writes.ts'
+import {
+  callsRef,
+  factRef,
+  messageRef,
+  resultRef,
+  traceRef,
+} from '../../../src/protocol/execution/content-refs.ts'
 import type { ContentRef } from '../../../src/protocol/execution/ids.ts'
 import type { PlainMap } from '../../../src/protocol/execution/sealed.ts'
 import { must } from './run-grant-rules.ts'

@@ -5,11 +5,11 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { MemoryOp } from '../../../src/core/memory.ts'
-import { callsRef, factRef, resultRef } from '../../../src/core/run/contents.ts'
 import { endingOf } from '../../../src/core/run/supersede.ts'
 import type { CallRecord, NewCall, TraceEntry, Write } from '../../../src/core/run/writes.ts'
 import type { Seen } from '../../../src/core/transcript.ts'
 import { assertNever } from '../../../src/protocol/assert.ts'
+import { callsRef, factRef, resultRef } from '../../../src/protocol/execution/content-refs.ts'
 import type { ContentRef } from '../../../src/protocol/execution/ids.ts'
 import type { EncryptedPayload } from '../../../src/protocol/execution/sealed.ts'
 import type { TurnResponse } from '../../../src/protocol/execution/turn.ts'

@@ -1,17 +1,17 @@
 /** What the shell of a sealed session keeps in memory, and what its client knows: texts by reference. */
 
+import { parseFact } from '../../../src/core/run/contents.ts'
+import type { RunInputEvent } from '../../../src/core/run/inputs.ts'
+import type { Sealing } from '../../../src/core/run/sealing.ts'
+import type { RunState } from '../../../src/core/run/state.ts'
+import type { Step } from '../../../src/core/run/step.ts'
 import {
   callsRef,
   factRef,
   inputRef,
   messageRef,
-  parseFact,
   resultRef,
-} from '../../../src/core/run/contents.ts'
-import type { RunInputEvent } from '../../../src/core/run/inputs.ts'
-import type { Sealing } from '../../../src/core/run/sealing.ts'
-import type { RunState } from '../../../src/core/run/state.ts'
-import type { Step } from '../../../src/core/run/step.ts'
+} from '../../../src/protocol/execution/content-refs.ts'
 import type { ContinueRequest } from '../../../src/protocol/execution/continue.ts'
 import type { ContentRef } from '../../../src/protocol/execution/ids.ts'
 import type { EncryptedPayload, PlainMap, SealedMap } from '../../../src/protocol/execution/sealed.ts'

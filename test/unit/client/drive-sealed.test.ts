@@ -1,21 +1,12 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { SwitchyardClient } from '../../../src/client/client.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { makeSealer, type Sealer } from '../../../src/client/crypto/sealer.ts'
 import { generateKey } from '../../../src/client/crypto/session-key.ts'
 import { type DriveOptions, driveRun, type RunEvent, type RunOutcome } from '../../../src/client/drive.ts'
-import type { Approver, ToolRunner } from '../../../src/client/tool-runner.ts'
+import type { ToolRunner } from '../../../src/client/tool-runner.ts'
 import type { EncryptedPayload, SealedMap } from '../../../src/protocol/execution/sealed.ts'
+import { approveAll, driveToEnd, recordingTools, rigRouter } from '../../support/node/drive-rig.ts'
 import { executeRequest } from '../../support/node/run-request.ts'
-import {
-  hangUp,
-  json,
-  numbered,
-  openStream,
-  refusal,
-  type ScriptedRouter,
-  startScriptedRouter,
-  stream,
-} from '../../support/node/scripted-router.ts'
+import { hangUp, json, numbered, openStream, refusal, stream } from '../../support/node/scripted-router.ts'
 import {
   awaitingApproval,
   awaitingTool,
@@ -28,64 +19,24 @@ import {
   text,
 } from '../../support/node/scripted-router-turns.ts'
 
-let router: ScriptedRouter
-let client: SwitchyardClient
+const rig = rigRouter()
 let sealer: Sealer
 beforeEach(async () => {
-  router = await startScriptedRouter()
-  const backoff = { firstMs: 1, maxMs: 1, attempts: 2, openAttempts: 2 }
-  client = new SwitchyardClient({ baseUrl: router.url, token: 'tok', backoff })
   sealer = makeSealer(await generateKey(2), SESSION)
 })
-afterEach(async () => {
-  expect(router.unexpected).toEqual([])
-  await router.close()
-})
-
-const approveAll: Approver = {
-  approveTool: async () => ({ decision: 'approved' }),
-  decideGate: async () => ({ decision: 'approved' }),
-}
-
-function recordingTools(): ToolRunner & { ran: string[] } {
-  const ran: string[] = []
-  return {
-    ran,
-    run: async ({ call_id, name }) => {
-      ran.push(call_id)
-      return { content: `${name} ran`, isError: false }
-    },
-  }
-}
 
 /** `locked`: this client has no key. */
-async function drive({ locked, ...changes }: Partial<DriveOptions> & { locked?: true } = {}) {
-  const events: RunEvent[] = []
-  let outcome: RunOutcome | undefined
-  const run = driveRun({
-    client,
-    sessionId: SESSION,
-    request: executeRequest('hi'),
-    tools: recordingTools(),
-    approver: approveAll,
-    ...(locked ? {} : { sealer }),
-    ...changes,
-  })
-  for await (const event of run) {
-    events.push(event)
-    if (event.type === 'run_ended') outcome = event.outcome
-  }
-  return { events, outcome }
-}
+const drive = ({ locked, ...changes }: Partial<DriveOptions> & { locked?: true } = {}) =>
+  driveToEnd({ client: rig.client, ...(locked ? {} : { sealer }), ...changes })
 
 type Sent = {
   type: string
   data: { plaintext?: Record<string, string>; encrypted?: SealedMap; results?: unknown[] }
 }
 const sent = (): Sent[] =>
-  router.requests.filter(({ path }) => path === paths.continue).map(({ body }) => body as Sent)
+  rig.router.requests.filter(({ path }) => path === paths.continue).map(({ body }) => body as Sent)
 const keysOf = (path: string) =>
-  router.requests.filter((one) => one.path === path).map(({ headers }) => headers['idempotency-key'])
+  rig.router.requests.filter((one) => one.path === path).map(({ headers }) => headers['idempotency-key'])
 
 /** What a message carried sealed, opened again. */
 function opened(message: Sent | undefined): Record<string, string> {
@@ -115,9 +66,9 @@ const awaitingEncrypt = (to_encrypt: Record<string, string>) => ({
 /** As `GET …/run` tells of a pause. */
 const envelope = ({ type: _type, ...rest }: { type: string }, more: Record<string, unknown> = {}) =>
   json({ ...rest, ...more })
-const start = (...events: unknown[]) => router.script('POST', paths.execute, stream(numbered(1, events)))
+const start = (...events: unknown[]) => rig.router.script('POST', paths.execute, stream(numbered(1, events)))
 const then = (...ends: unknown[]) => {
-  for (const end of ends) router.script('POST', paths.continue, stream([{ event: end }]))
+  for (const end of ends) rig.router.script('POST', paths.continue, stream([{ event: end }]))
 }
 const types = (events: RunEvent[]) => events.map(({ type }) => type)
 
@@ -128,14 +79,14 @@ describe('a run in an encrypted session', () => {
     const asked = { [`run_input:${SESSION}`]: bundle, 'message:u1': 'hi', 'message:a1': 'hello' }
     start(text('hello'), asking(completed('hello'), asked))
     const shownBefore: string[] = []
-    router.script('POST', paths.continue, async (response, request) => {
+    rig.router.script('POST', paths.continue, async (response, request) => {
       shownBefore.push(...seen)
       await stream([{ event: idle }])(response, request)
     })
     const seen: string[] = []
     let outcome: RunOutcome | undefined
     const run = driveRun({
-      client,
+      client: rig.client,
       sessionId: SESSION,
       request: executeRequest('hi'),
       tools: recordingTools(),
@@ -221,11 +172,11 @@ describe('a run in an encrypted session', () => {
 
   test('a router that wants the same opened for ever is given up', async () => {
     const pause = stream([{ event: awaitingDecrypt({ 'message:u0': sealer.seal('message:u0', 'x') }) }])
-    router.script('POST', paths.execute, pause)
-    router.always('POST', paths.continue, pause)
+    rig.router.script('POST', paths.execute, pause)
+    rig.router.always('POST', paths.continue, pause)
     const { outcome } = await drive()
     expect(outcome).toMatchObject({ status: 'error', failure: { kind: 'network' } })
-    expect(router.count('POST', paths.continue)).toBe(4)
+    expect(rig.router.count('POST', paths.continue)).toBe(4)
   })
 })
 
@@ -290,8 +241,8 @@ describe('an answer that is not kept', () => {
 
   test('was shown, and the outcome says that it is not kept', async () => {
     start(text('hello'), asking(completed('hello'), asked))
-    router.script('POST', paths.continue, refusal(422, 'invalid_request'))
-    router.script('GET', session, detail([]))
+    rig.router.script('POST', paths.continue, refusal(422, 'invalid_request'))
+    rig.router.script('GET', session, detail([]))
     const { events, outcome } = await drive()
     expect(types(events)).toEqual(['text_delta', 'turn_end', 'run_ended'])
     expect(outcome).toMatchObject({
@@ -303,9 +254,9 @@ describe('an answer that is not kept', () => {
   test('[D05] unless another client with the key has handed it in', async () => {
     const id = '0197d0a2-6c1e-7c52-9a55-0c6a6f1d2b12'
     start(asking(completed('hello'), { [`message:${id}`]: 'hello' }))
-    router.script('POST', paths.continue, refusal(422, 'invalid_request'))
+    rig.router.script('POST', paths.continue, refusal(422, 'invalid_request'))
     const encrypted = sealer.seal(`message:${id}`, 'hello')
-    router.script('GET', session, detail([{ role: 'assistant', id, content: { encrypted } }]))
+    rig.router.script('GET', session, detail([{ role: 'assistant', id, content: { encrypted } }]))
     const { outcome } = await drive()
     expect(outcome?.status).toBe('completed')
     expect(outcome).not.toHaveProperty('unkept')
@@ -313,10 +264,10 @@ describe('an answer that is not kept', () => {
 
   test('a router that never takes it is given up', async () => {
     start(asking(completed('hello'), asked))
-    router.always('POST', paths.continue, stream([{ event: awaitingEncrypt(asked) }]))
+    rig.router.always('POST', paths.continue, stream([{ event: awaitingEncrypt(asked) }]))
     const { outcome } = await drive()
     expect(outcome).toMatchObject({ status: 'completed', unkept: { kind: 'network' } })
-    expect(router.count('POST', paths.continue)).toBe(4)
+    expect(rig.router.count('POST', paths.continue)).toBe(4)
     const [first, ...others] = sent()
     for (const again of others) expect(again).toEqual(first)
   })
@@ -325,11 +276,11 @@ describe('an answer that is not kept', () => {
 describe('stopping an encrypted run', () => {
   test('[U26, EC 17.4] the partial answer that the stop leaves is sealed', async () => {
     const stop = new AbortController()
-    router.script('POST', paths.execute, openStream(numbered(1, [text('one')])))
+    rig.router.script('POST', paths.execute, openStream(numbered(1, [text('one')])))
     then(awaitingEncrypt({ 'message:a1': 'one' }), idle)
     const events: RunEvent[] = []
     const run = driveRun({
-      client,
+      client: rig.client,
       sessionId: SESSION,
       request: executeRequest('hi'),
       tools: recordingTools(),
@@ -367,7 +318,7 @@ describe('stopping an encrypted run', () => {
   test('a stop whose ciphertext is refused still stops', async () => {
     const stop = new AbortController()
     start(asking(awaitingTool(call('c1', 'a', {})), { 'message:a1': 'one' }))
-    router.script('POST', paths.continue, refusal(422, 'invalid_request'))
+    rig.router.script('POST', paths.continue, refusal(422, 'invalid_request'))
     then(idle)
     const tools = {
       run: async () => {
@@ -384,7 +335,7 @@ describe('stopping an encrypted run', () => {
     start(asking(completed('hello'), { 'message:a1': 'hello' }))
     then(idle)
     const run = driveRun({
-      client,
+      client: rig.client,
       sessionId: SESSION,
       request: executeRequest('hi'),
       tools: recordingTools(),
@@ -405,7 +356,7 @@ describe('stopping an encrypted run', () => {
 describe('after a failed turn', () => {
   test('what the turn had said is sealed if the router still has it, and the failure stays the failure', async () => {
     start(text('half'), failedTurn('provider_error'))
-    router.script('GET', paths.run, envelope(awaitingEncrypt({ 'message:a1': 'half' })))
+    rig.router.script('GET', paths.run, envelope(awaitingEncrypt({ 'message:a1': 'half' })))
     then(idle)
     const { outcome } = await drive()
     expect(outcome).toMatchObject({ status: 'error', failure: { kind: 'turn', code: 'provider_error' } })
@@ -413,26 +364,26 @@ describe('after a failed turn', () => {
   })
 
   test('an HTTP error of a turn is treated alike, and one look is enough', async () => {
-    router.script('POST', paths.execute, refusal(503, 'fallback_exhausted'))
-    router.script('GET', paths.run, envelope(idle))
+    rig.router.script('POST', paths.execute, refusal(503, 'fallback_exhausted'))
+    rig.router.script('GET', paths.run, envelope(idle))
     expect((await drive()).outcome).toMatchObject({ failure: { kind: 'http', code: 'fallback_exhausted' } })
-    expect(router.count('GET', paths.run)).toBe(1)
+    expect(rig.router.count('GET', paths.run)).toBe(1)
     expect(sent()).toEqual([])
   })
 
   test('texts that the router has lost and this client never saw are let go', async () => {
     start(failedTurn('provider_error'))
-    router.script('GET', paths.run, envelope(awaitingEncrypt({}), { lost: ['message:a1'] }))
+    rig.router.script('GET', paths.run, envelope(awaitingEncrypt({}), { lost: ['message:a1'] }))
     expect((await drive()).outcome).toMatchObject({ failure: { code: 'provider_error' } })
     expect(sent()).toEqual([])
   })
 
   test('a session that is busy or unknown is not looked at', async () => {
-    router.script('POST', paths.execute, refusal(404, 'session_not_found'))
+    rig.router.script('POST', paths.execute, refusal(404, 'session_not_found'))
     await drive()
-    router.script('POST', paths.execute, refusal(409, 'run_in_flight'))
+    rig.router.script('POST', paths.execute, refusal(409, 'run_in_flight'))
     await drive()
-    expect(router.count('GET', paths.run)).toBe(0)
+    expect(rig.router.count('GET', paths.run)).toBe(0)
   })
 })
 
@@ -446,14 +397,14 @@ describe('[D20] texts that an evicted router has lost', () => {
   )
 
   test('a pause that nobody saw is asked for again by the same request, and no call without arguments runs', async () => {
-    router.script(
+    rig.router.script(
       'POST',
       paths.execute,
       stream(numbered(1, [text('lo')]), 'cut'),
       stream(numbered(2, [text('look'), pause])),
     )
     // The stream of a stored turn has its end only; what is missing shows in the state.
-    router.script(
+    rig.router.script(
       'GET',
       paths.run,
       stream(numbered(1, [awaitingTool({ ...call('c1', 'shell', {}), arguments: null })], 9)),
@@ -470,7 +421,7 @@ describe('[D20] texts that an evicted router has lost', () => {
     const { events, outcome } = await drive({ tools })
     expect(outcome?.status).toBe('completed')
     expect(ran).toEqual([{ command: 'ls' }])
-    const executes = router.requests.filter(({ path }) => path === paths.execute)
+    const executes = rig.router.requests.filter(({ path }) => path === paths.execute)
     expect(executes[1]?.body).toEqual(executes[0]?.body)
     expect(new Set(keysOf(paths.execute)).size).toBe(1)
     expect(types(events).slice(0, 4)).toEqual(['text_delta', 'turn_restarted', 'text_delta', 'turn_end'])
@@ -478,19 +429,19 @@ describe('[D20] texts that an evicted router has lost', () => {
   })
 
   test('a router that loses them again and again is given up', async () => {
-    router.always('POST', paths.execute, stream(numbered(1, [text('lo')]), 'cut'))
-    router.always('GET', paths.run, lostPause)
+    rig.router.always('POST', paths.execute, stream(numbered(1, [text('lo')]), 'cut'))
+    rig.router.always('GET', paths.run, lostPause)
     const tools = recordingTools()
     const { outcome } = await drive({ tools })
     expect(outcome).toMatchObject({ status: 'error', failure: { kind: 'network' } })
     expect(tools.ran).toEqual([])
-    expect(router.count('POST', paths.execute)).toBe(4)
+    expect(rig.router.count('POST', paths.execute)).toBe(4)
   })
 
   test('a continuation is sent again byte for byte: its ciphertext is made once', async () => {
     start(pause)
-    router.script('POST', paths.continue, stream(numbered(2, [text('x')]), 'cut'))
-    router.script('GET', paths.run, lostPause)
+    rig.router.script('POST', paths.continue, stream(numbered(2, [text('x')]), 'cut'))
+    rig.router.script('GET', paths.run, lostPause)
     then(asking(completed('done'), { 'message:a2': 'done' }), idle)
     const tools = recordingTools()
     const { outcome } = await drive({ tools })
@@ -505,8 +456,8 @@ describe('[D20] texts that an evicted router has lost', () => {
   test('a client that saw the texts hands in their ciphertext when the pause comes without them', async () => {
     start(pause)
     // The answer was refused, since another device was being served; now the pause stands there again.
-    router.script('POST', paths.continue, refusal(409, 'run_in_flight'))
-    router.script('GET', paths.run, envelope(awaitingEncrypt({}), { lost: ['message:a1'] }))
+    rig.router.script('POST', paths.continue, refusal(409, 'run_in_flight'))
+    rig.router.script('GET', paths.run, envelope(awaitingEncrypt({}), { lost: ['message:a1'] }))
     then(idle)
     const { outcome } = await drive()
     expect(outcome).toEqual({ status: 'idle', stopped: false })
@@ -515,8 +466,8 @@ describe('[D20] texts that an evicted router has lost', () => {
 
   test('a client that never saw them says so instead of answering', async () => {
     start(pause)
-    router.script('POST', paths.continue, refusal(409, 'run_in_flight'))
-    router.script(
+    rig.router.script('POST', paths.continue, refusal(409, 'run_in_flight'))
+    rig.router.script(
       'GET',
       paths.run,
       envelope(awaitingTool({ ...call('c2', 'shell', {}), arguments: null }), { lost: ['message:a9'] }),
@@ -530,7 +481,7 @@ describe('[D20] texts that an evicted router has lost', () => {
 
   test('an answer whose ciphertext got lost on the way is sealed again as it was', async () => {
     start(asking(completed('hello'), { 'message:a1': 'hello' }))
-    router.script('POST', paths.continue, hangUp, stream([{ event: idle }]))
+    rig.router.script('POST', paths.continue, hangUp, stream([{ event: idle }]))
     const { outcome } = await drive()
     expect(outcome).not.toHaveProperty('unkept')
     const [first, again] = sent()
@@ -539,9 +490,9 @@ describe('[D20] texts that an evicted router has lost', () => {
   })
 
   test('a turn that is still held is read as it is, whether streamed or not', async () => {
-    router.script('POST', paths.execute, stream(numbered(1, [text('hel')]), 'cut'))
+    rig.router.script('POST', paths.execute, stream(numbered(1, [text('hel')]), 'cut'))
     const end = asking(completed('hello'), { 'message:a1': 'hello' })
-    router.script('GET', paths.run, stream(numbered(1, [text('lo'), end], 2)), envelope(end))
+    rig.router.script('GET', paths.run, stream(numbered(1, [text('lo'), end], 2)), envelope(end))
     then(idle)
     const { events, outcome } = await drive()
     expect(types(events)).toEqual(['text_delta', 'text_delta', 'turn_end', 'run_ended'])

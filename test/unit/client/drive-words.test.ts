@@ -1,11 +1,10 @@
 import type http from 'node:http'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { SwitchyardClient } from '../../../src/client/client.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { makeSealer } from '../../../src/client/crypto/sealer.ts'
 import { generateKey } from '../../../src/client/crypto/session-key.ts'
-import { type DriveOptions, driveRun, type RunEvent, type RunOutcome } from '../../../src/client/drive.ts'
+import type { DriveOptions, RunEvent } from '../../../src/client/drive.ts'
 import { WordQueue } from '../../../src/client/words.ts'
-import { executeRequest } from '../../support/node/run-request.ts'
+import { driveToEnd, rigRouter } from '../../support/node/drive-rig.ts'
 import {
   encodeEvent,
   hangUp,
@@ -13,8 +12,6 @@ import {
   openStream,
   type Reply,
   refusal,
-  type ScriptedRouter,
-  startScriptedRouter,
   stream,
 } from '../../support/node/scripted-router.ts'
 import {
@@ -28,59 +25,28 @@ import {
   text,
 } from '../../support/node/scripted-router-turns.ts'
 
-let router: ScriptedRouter
-let client: SwitchyardClient
+const rig = rigRouter()
 let words: WordQueue
-beforeEach(async () => {
-  router = await startScriptedRouter()
+beforeEach(() => {
   words = new WordQueue()
-  const backoff = { firstMs: 1, maxMs: 1, attempts: 2, openAttempts: 2 }
-  client = new SwitchyardClient({ baseUrl: router.url, token: 'tok', backoff })
-})
-afterEach(async () => {
-  expect(router.unexpected).toEqual([])
-  await router.close()
 })
 
-async function drive(
-  changes: Partial<DriveOptions> = {},
-  on: (event: RunEvent) => void = () => undefined,
-): Promise<{ events: RunEvent[]; outcome: RunOutcome | undefined }> {
-  const events: RunEvent[] = []
-  let outcome: RunOutcome | undefined
-  const run = driveRun({
-    client,
-    sessionId: SESSION,
-    request: executeRequest('hi'),
-    tools: { run: async ({ name }) => ({ content: `${name} ran`, isError: false }) },
-    approver: {
-      approveTool: async () => ({ decision: 'approved' }),
-      decideGate: async () => ({ decision: 'approved' }),
-    },
-    words,
-    ...changes,
-  })
-  for await (const event of run) {
-    events.push(event)
-    if (event.type === 'run_ended') outcome = event.outcome
-    on(event)
-  }
-  return { events, outcome }
-}
+const drive = (changes: Partial<DriveOptions> = {}, on?: (event: RunEvent) => void) =>
+  driveToEnd({ client: rig.client, words, ...changes }, on)
 
 const types = (events: RunEvent[]) => events.map(({ type }) => type)
-const sent = () => router.requests.filter(({ path }) => path === paths.continue).map(({ body }) => body)
+const sent = () => rig.router.requests.filter(({ path }) => path === paths.continue).map(({ body }) => body)
 const keys = () =>
-  router.requests
+  rig.router.requests
     .filter(({ path }) => path === paths.continue)
     .map(({ headers }) => headers['idempotency-key'])
 const startKeys = () =>
-  router.requests
+  rig.router.requests
     .filter(({ path }) => path === paths.execute)
     .map(({ headers }) => headers['idempotency-key'])
 const inject = (words: string) => ({ type: 'inject', data: { messages: [{ text: words }] } })
-const started = (reply: Reply) => router.script('POST', paths.execute, reply)
-const continued = (...replies: Reply[]) => router.script('POST', paths.continue, ...replies)
+const started = (reply: Reply) => rig.router.script('POST', paths.execute, reply)
+const continued = (...replies: Reply[]) => rig.router.script('POST', paths.continue, ...replies)
 const answers = (turn: number, content: string) => stream(numbered(turn, [text(content), completed(content)]))
 /** A turn at work that says nothing more until it is let go of. */
 const atWork = (turn: number, ...events: unknown[]) => openStream(numbered(turn, events))
@@ -107,7 +73,7 @@ describe('new words while the model is at work', () => {
     words.push('in French')
     const prompts: boolean[] = []
     started((response, request) => {
-      prompts.push(router.count('POST', paths.continue) === 0)
+      prompts.push(rig.router.count('POST', paths.continue) === 0)
       return openStream([])(response, request)
     })
     continued(answers(2, 'Oui.'))
@@ -221,12 +187,12 @@ describe('new words and a router that dies', () => {
   test('[D20] while the connection is lost they wait: the router may have lost the turn that they would follow', async () => {
     started(stream(numbered(1, [text('a')]), 'cut'))
     const atReconnect: number[] = []
-    router.script('GET', paths.run, (response, request) => {
+    rig.router.script('GET', paths.run, (response, request) => {
       words.push('x')
       return stream(numbered(7, [idle]))(response, request)
     })
     started((response, request) => {
-      atReconnect.push(router.count('POST', paths.continue))
+      atReconnect.push(rig.router.count('POST', paths.continue))
       return atWork(2, text('a'))(response, request)
     })
     continued(answers(3, 'b'))
@@ -263,7 +229,7 @@ describe('new words that the router does not take', () => {
     started(atWork(1, text('Once '), text('upon ')))
     continued(refusal(422, 'invalid_request'))
     const resumed: unknown[] = []
-    router.script('GET', paths.run, (response, request) => {
+    rig.router.script('GET', paths.run, (response, request) => {
       resumed.push(request.headers['last-event-id'])
       return stream(numbered(1, [text('a time'), completed('Once upon a time')], 3))(response, request)
     })
@@ -284,7 +250,7 @@ describe('new words that the router does not take', () => {
   test('[D05] refused with 409 they leave the run to whoever has it', async () => {
     started(atWork(1, text('a')))
     continued(refusal(409, 'run_in_flight'))
-    router.script('GET', paths.run, stream(numbered(1, [idle], 2)))
+    rig.router.script('GET', paths.run, stream(numbered(1, [idle], 2)))
     const { events, outcome } = await drive({}, typing('x'))
     expect(types(events)).toEqual(['text_delta', 'words_not_sent', 'turn_end', 'run_ended'])
     expect(outcome).toEqual({ status: 'idle', stopped: false })

@@ -1,17 +1,9 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { SwitchyardClient } from '../../../src/client/client.ts'
+import { describe, expect, test } from 'vitest'
 import { type DriveOptions, driveRun, type RunEvent, type RunOutcome } from '../../../src/client/drive.ts'
-import type { Approver, ToolRunner } from '../../../src/client/tool-runner.ts'
+import type { Approver } from '../../../src/client/tool-runner.ts'
+import { approveAll, driveToEnd, recordingTools, rigRouter } from '../../support/node/drive-rig.ts'
 import { executeRequest } from '../../support/node/run-request.ts'
-import {
-  json,
-  numbered,
-  openStream,
-  refusal,
-  type ScriptedRouter,
-  startScriptedRouter,
-  stream,
-} from '../../support/node/scripted-router.ts'
+import { json, numbered, openStream, refusal, stream } from '../../support/node/scripted-router.ts'
 import {
   awaitingApproval,
   awaitingTool,
@@ -24,56 +16,12 @@ import {
   text,
 } from '../../support/node/scripted-router-turns.ts'
 
-let router: ScriptedRouter
-let client: SwitchyardClient
-beforeEach(async () => {
-  router = await startScriptedRouter()
-  const backoff = { firstMs: 1, maxMs: 1, attempts: 2, openAttempts: 2 }
-  client = new SwitchyardClient({ baseUrl: router.url, token: 'tok', backoff })
-})
-afterEach(async () => {
-  expect(router.unexpected).toEqual([])
-  await router.close()
-})
+const rig = rigRouter()
 
-const approveAll: Approver = {
-  approveTool: async () => ({ decision: 'approved' }),
-  decideGate: async () => ({ decision: 'approved' }),
-}
+const drive = (changes: Partial<DriveOptions> = {}) => driveToEnd({ client: rig.client, ...changes })
 
-/** A runner that notes what it ran and answers with the call's name. */
-function recordingTools(): ToolRunner & { ran: string[] } {
-  const ran: string[] = []
-  return {
-    ran,
-    run: async ({ call_id, name }) => {
-      ran.push(call_id)
-      return { content: `${name} ran`, isError: false, summary: 'fine' }
-    },
-  }
-}
-
-async function drive(
-  changes: Partial<DriveOptions> = {},
-): Promise<{ events: RunEvent[]; outcome: RunOutcome | undefined }> {
-  const events: RunEvent[] = []
-  let outcome: RunOutcome | undefined
-  const run = driveRun({
-    client,
-    sessionId: SESSION,
-    request: executeRequest('hi'),
-    tools: recordingTools(),
-    approver: approveAll,
-    ...changes,
-  })
-  for await (const event of run) {
-    events.push(event)
-    if (event.type === 'run_ended') outcome = event.outcome
-  }
-  return { events, outcome }
-}
-
-const bodies = (path: string) => router.requests.filter((one) => one.path === path).map(({ body }) => body)
+const bodies = (path: string) =>
+  rig.router.requests.filter((one) => one.path === path).map(({ body }) => body)
 const requested = (id: string, name: string) => ({
   type: 'tool_call_requested',
   call_id: id,
@@ -85,7 +33,11 @@ const requested = (id: string, name: string) => ({
 describe('driveRun', () => {
   test('a prompt without tools is one turn', async () => {
     const { type: _type, ...turn } = completed('hello')
-    router.script('POST', paths.execute, stream(numbered(1, [text('hel'), text('lo'), completed('hello')])))
+    rig.router.script(
+      'POST',
+      paths.execute,
+      stream(numbered(1, [text('hel'), text('lo'), completed('hello')])),
+    )
     const { events, outcome } = await drive()
     expect(events.map(({ type }) => type)).toEqual(['text_delta', 'text_delta', 'turn_end', 'run_ended'])
     expect(outcome).toEqual({
@@ -100,12 +52,12 @@ describe('driveRun', () => {
       call('c2', 'shell', {}, 'ask'),
       call('c1', 'read_file', {}),
     )
-    router.script(
+    rig.router.script(
       'POST',
       paths.execute,
       stream(numbered(1, [requested('c1', 'read_file'), requested('c2', 'shell'), pause])),
     )
-    router.script('POST', paths.continue, stream(numbered(2, [completed('done')])))
+    rig.router.script('POST', paths.continue, stream(numbered(2, [completed('done')])))
     const tools = recordingTools()
     const { events, outcome } = await drive({ tools })
     expect(tools.ran).toEqual(['c1', 'c2'])
@@ -125,12 +77,12 @@ describe('driveRun', () => {
   })
 
   test('[D05] driver_epoch is echoed in the results', async () => {
-    router.script(
+    rig.router.script(
       'POST',
       paths.execute,
       stream([{ event: awaitingTool({ ...call('c1', 'x', {}), driver_epoch: 7 }) }]),
     )
-    router.script('POST', paths.continue, stream([{ event: completed('done') }]))
+    rig.router.script('POST', paths.continue, stream([{ event: completed('done') }]))
     await drive()
     expect(bodies(paths.continue)).toMatchObject([
       { data: { results: [{ call_id: 'c1', driver_epoch: 7 }] } },
@@ -138,8 +90,12 @@ describe('driveRun', () => {
   })
 
   test('[EC 13] a declined call is not run and reported as an error with the reason', async () => {
-    router.script('POST', paths.execute, stream([{ event: awaitingTool(call('c1', 'shell', {}, 'ask')) }]))
-    router.script('POST', paths.continue, stream([{ event: completed('ok') }]))
+    rig.router.script(
+      'POST',
+      paths.execute,
+      stream([{ event: awaitingTool(call('c1', 'shell', {}, 'ask')) }]),
+    )
+    rig.router.script('POST', paths.continue, stream([{ event: completed('ok') }]))
     const tools = recordingTools()
     const approver: Approver = {
       ...approveAll,
@@ -160,8 +116,8 @@ describe('driveRun', () => {
       { ...call('c1', 'shell', {}, 'ask'), decision: 'rejected' },
       { ...call('c2', 'shell', {}, 'ask'), decision: 'approved' },
     )
-    router.script('POST', paths.execute, stream([{ event: pause }]))
-    router.script('POST', paths.continue, stream([{ event: completed('ok') }]))
+    rig.router.script('POST', paths.execute, stream([{ event: pause }]))
+    rig.router.script('POST', paths.continue, stream([{ event: completed('ok') }]))
     const asked: string[] = []
     const tools = recordingTools()
     await drive({
@@ -181,8 +137,12 @@ describe('driveRun', () => {
   test.each(['remote_disclosure', 'cost_limit', 'plan'] as const)(
     '[EC 13] a %s gate is decided by the approver',
     async (kind) => {
-      router.script('POST', paths.execute, stream([{ event: awaitingApproval('a1', kind, { plan: 'p' }) }]))
-      router.script('POST', paths.continue, stream([{ event: idle }]))
+      rig.router.script(
+        'POST',
+        paths.execute,
+        stream([{ event: awaitingApproval('a1', kind, { plan: 'p' }) }]),
+      )
+      rig.router.script('POST', paths.continue, stream([{ event: idle }]))
       const seen: string[] = []
       const { events, outcome } = await drive({
         approver: {
@@ -206,7 +166,7 @@ describe('driveRun', () => {
   )
 
   test('[EC 29.9] a turn that fails in its stream is a turn failure with its code', async () => {
-    router.script('POST', paths.execute, stream([{ event: failedTurn('fallback_exhausted') }]))
+    rig.router.script('POST', paths.execute, stream([{ event: failedTurn('fallback_exhausted') }]))
     expect((await drive()).outcome).toEqual({
       status: 'error',
       failure: { kind: 'turn', code: 'fallback_exhausted', message: 'scripted fallback_exhausted' },
@@ -214,7 +174,7 @@ describe('driveRun', () => {
   })
 
   test('a run that is refused before it starts is an http failure', async () => {
-    router.script('POST', paths.execute, refusal(422, 'no_route'))
+    rig.router.script('POST', paths.execute, refusal(422, 'no_route'))
     expect((await drive()).outcome).toMatchObject({
       status: 'error',
       failure: { kind: 'http', code: 'no_route' },
@@ -225,7 +185,7 @@ describe('driveRun', () => {
     ['awaiting_decrypt', { to_decrypt: {}, trace_id: 't' }],
     ['awaiting_encrypt', { to_encrypt: {}, trace_id: 't' }],
   ])('%s ends with a sentence that no key is held', async (status, data) => {
-    router.script('POST', paths.execute, stream([{ event: { type: 'turn_end', status, data } }]))
+    rig.router.script('POST', paths.execute, stream([{ event: { type: 'turn_end', status, data } }]))
     const { outcome } = await drive()
     expect(outcome).toMatchObject({ status: 'error', failure: { kind: 'unsupported' } })
     expect(JSON.stringify(outcome)).toContain('holds no key')
@@ -238,14 +198,14 @@ describe('after a crash of the router', () => {
 
   test('[U24] a pause that comes again is answered with the same results, and no tool runs twice', async () => {
     const pause = awaitingTool(call('c1', 'shell', {}))
-    router.script('POST', paths.execute, stream([{ event: pause }]))
-    router.script(
+    rig.router.script('POST', paths.execute, stream([{ event: pause }]))
+    rig.router.script(
       'POST',
       paths.continue,
       stream([{ event: text('lost ') }], 'cut'),
       stream([{ event: text('again') }, { event: completed('again') }]),
     )
-    router.script('GET', paths.run, envelope(pause))
+    rig.router.script('GET', paths.run, envelope(pause))
     const tools = recordingTools()
     const { events, outcome } = await drive({ tools })
     expect(tools.ran).toEqual(['c1'])
@@ -265,14 +225,14 @@ describe('after a crash of the router', () => {
 
   test('[U24] a gate that comes again is not asked about twice', async () => {
     const gate = awaitingApproval('a1', 'plan', {})
-    router.script('POST', paths.execute, stream([{ event: gate }]))
-    router.script(
+    rig.router.script('POST', paths.execute, stream([{ event: gate }]))
+    rig.router.script(
       'POST',
       paths.continue,
       stream([{ event: text('x') }], 'cut'),
       stream([{ event: completed('x') }]),
     )
-    router.script('GET', paths.run, envelope(gate))
+    rig.router.script('GET', paths.run, envelope(gate))
     let asked = 0
     const { outcome } = await drive({
       approver: {
@@ -288,13 +248,13 @@ describe('after a crash of the router', () => {
 
   test('a router that never takes the results is given up', async () => {
     const pause = stream([{ event: awaitingTool(call('c1', 'shell', {})) }])
-    router.script('POST', paths.execute, pause)
-    router.always('POST', paths.continue, pause)
+    rig.router.script('POST', paths.execute, pause)
+    rig.router.always('POST', paths.continue, pause)
     const tools = recordingTools()
     const { outcome } = await drive({ tools })
     expect(outcome).toMatchObject({ status: 'error', failure: { kind: 'network' } })
     expect(tools.ran).toEqual(['c1'])
-    expect(router.count('POST', paths.continue)).toBe(4)
+    expect(rig.router.count('POST', paths.continue)).toBe(4)
   })
 })
 
@@ -302,23 +262,23 @@ describe('when another device moved the run on', () => {
   const pause = awaitingTool(call('c1', 'shell', {}))
 
   test('[D05] results that come too late are no failure: the run’s present state decides', async () => {
-    router.script('POST', paths.execute, stream(numbered(1, [pause])))
-    router.script('POST', paths.continue, refusal(422, 'invalid_request'))
-    router.script('GET', paths.run, stream(numbered(2, [idle])))
+    rig.router.script('POST', paths.execute, stream(numbered(1, [pause])))
+    rig.router.script('POST', paths.continue, refusal(422, 'invalid_request'))
+    rig.router.script('GET', paths.run, stream(numbered(2, [idle])))
     expect((await drive()).outcome).toEqual({ status: 'idle', stopped: false })
   })
 
   test('[EC 29.10] a turn that is being served is followed', async () => {
-    router.script('POST', paths.execute, stream(numbered(1, [pause])))
-    router.script('POST', paths.continue, refusal(409, 'run_in_flight'))
-    router.script('GET', paths.run, stream(numbered(2, [text('hi'), completed('hi')])))
+    rig.router.script('POST', paths.execute, stream(numbered(1, [pause])))
+    rig.router.script('POST', paths.continue, refusal(409, 'run_in_flight'))
+    rig.router.script('GET', paths.run, stream(numbered(2, [text('hi'), completed('hi')])))
     expect((await drive()).outcome?.status).toBe('completed')
   })
 
   test('results that the router refuses while it still waits for them are a failure', async () => {
-    router.script('POST', paths.execute, stream(numbered(1, [pause])))
-    router.script('POST', paths.continue, refusal(422, 'invalid_request'))
-    router.script('GET', paths.run, stream(numbered(1, [pause])))
+    rig.router.script('POST', paths.execute, stream(numbered(1, [pause])))
+    rig.router.script('POST', paths.continue, refusal(422, 'invalid_request'))
+    rig.router.script('GET', paths.run, stream(numbered(1, [pause])))
     expect((await drive()).outcome).toMatchObject({ status: 'error', failure: { code: 'invalid_request' } })
   })
 })
@@ -328,11 +288,11 @@ describe('stopping', () => {
 
   test('[U26] during generation: the reading ends and a break is sent', async () => {
     const stop = new AbortController()
-    router.script('POST', paths.execute, openStream(numbered(1, [text('one')])))
-    router.script('POST', paths.continue, stream(numbered(2, [idle])))
+    rig.router.script('POST', paths.execute, openStream(numbered(1, [text('one')])))
+    rig.router.script('POST', paths.continue, stream(numbered(2, [idle])))
     const events: RunEvent[] = []
     const run = driveRun({
-      client,
+      client: rig.client,
       sessionId: SESSION,
       request: executeRequest('hi'),
       tools: recordingTools(),
@@ -349,12 +309,12 @@ describe('stopping', () => {
 
   test('[U26] during a tool: the tool is told, later calls do not run, and no results are sent', async () => {
     const stop = new AbortController()
-    router.script(
+    rig.router.script(
       'POST',
       paths.execute,
       stream([{ event: awaitingTool(call('c1', 'a', {}), call('c2', 'b', {})) }]),
     )
-    router.script('POST', paths.continue, stream([{ event: idle }]))
+    rig.router.script('POST', paths.continue, stream([{ event: idle }]))
     const ran: string[] = []
     const { outcome } = await drive({
       signal: stop.signal,
@@ -372,8 +332,12 @@ describe('stopping', () => {
 
   test('at a question: the answer given meanwhile does not count', async () => {
     const stop = new AbortController()
-    router.script('POST', paths.execute, stream([{ event: awaitingTool(call('c1', 'shell', {}, 'ask')) }]))
-    router.script('POST', paths.continue, stream([{ event: idle }]))
+    rig.router.script(
+      'POST',
+      paths.execute,
+      stream([{ event: awaitingTool(call('c1', 'shell', {}, 'ask')) }]),
+    )
+    rig.router.script('POST', paths.continue, stream([{ event: idle }]))
     const tools = recordingTools()
     await drive({
       tools,
@@ -392,10 +356,10 @@ describe('stopping', () => {
 
   test('a run that is over when the signal comes keeps its outcome', async () => {
     const stop = new AbortController()
-    router.script('POST', paths.execute, stream([{ event: completed('hi') }]))
+    rig.router.script('POST', paths.execute, stream([{ event: completed('hi') }]))
     let outcome: RunOutcome | undefined
     const run = driveRun({
-      client,
+      client: rig.client,
       sessionId: SESSION,
       request: executeRequest('hi'),
       tools: recordingTools(),
@@ -411,15 +375,15 @@ describe('stopping', () => {
 
   test('[EC 5.3] a run that the router never heard of is stopped as well', async () => {
     const stop = new AbortController()
-    router.script('POST', paths.execute, () => stop.abort())
-    router.script('POST', paths.continue, refusal(422, 'invalid_request'))
+    rig.router.script('POST', paths.execute, () => stop.abort())
+    rig.router.script('POST', paths.continue, refusal(422, 'invalid_request'))
     expect((await drive({ signal: stop.signal })).outcome).toEqual({ status: 'idle', stopped: true })
   })
 
   test('a stop that the router does not confirm is a failure, not a success', async () => {
     const stop = new AbortController()
-    router.script('POST', paths.execute, () => stop.abort())
-    router.always('POST', paths.continue, json({ error: { code: 'internal_error', message: 'm' } }, 500))
+    rig.router.script('POST', paths.execute, () => stop.abort())
+    rig.router.always('POST', paths.continue, json({ error: { code: 'internal_error', message: 'm' } }, 500))
     expect((await drive({ signal: stop.signal })).outcome).toMatchObject({
       status: 'error',
       failure: { code: 'internal_error' },

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest'
-import { callsRef, factRef, messageRef, resultRef, traceRef } from '../../../src/core/run/contents.ts'
+import {
+  callsRef,
+  factRef,
+  messageRef,
+  resultRef,
+  traceRef,
+} from '../../../src/protocol/execution/content-refs.ts'
 import { ExportRecord } from '../../../src/protocol/execution/export.ts'
 import type { EncryptedPayload } from '../../../src/protocol/execution/sealed.ts'
 import { sessionRecords } from '../../../src/session/export.ts'

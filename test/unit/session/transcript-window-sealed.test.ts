@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { callsRef, messageRef, resultRef } from '../../../src/core/run/contents.ts'
 import type { NewCall } from '../../../src/core/run/writes.ts'
+import { callsRef, messageRef, resultRef } from '../../../src/protocol/execution/content-refs.ts'
 import { TranscriptWindow } from '../../../src/session/transcript-window.ts'
 import { byteLength, MAX_SEALED_HISTORY_BYTES } from '../../../src/storage/limits.ts'
 import { insertMessage, settleCall } from '../../../src/storage/session/messages.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { MemoryChange } from '../../../../src/core/memory.ts'
-import { factRef } from '../../../../src/core/run/contents.ts'
+import { factRef } from '../../../../src/protocol/execution/content-refs.ts'
 import type { EncryptedPayload } from '../../../../src/protocol/execution/sealed.ts'
 import {
   applyMemory,

@@ -1,6 +1,15 @@
 import { expect } from 'vitest'
-import { callsRef, factRef, messageRef, resultRef, traceRef } from '../../../../src/core/run/contents.ts'
 import type { TraceEntry } from '../../../../src/core/run/writes.ts'
+import {
+  callsRef,
+  diffRef,
+  factRef,
+  inputRef,
+  messageRef,
+  planRef,
+  resultRef,
+  traceRef,
+} from '../../../../src/protocol/execution/content-refs.ts'
 import type { EncryptedPayload } from '../../../../src/protocol/execution/sealed.ts'
 import { byteLength, MAX_D1_TEXT_BYTES, MAX_INLINE_BYTES } from '../../../../src/storage/limits.ts'
 import { messagesToCopy, turnsToCopy } from '../../../../src/storage/session/copy-rows.ts'
@@ -134,14 +143,14 @@ rule('[EC 17] content that is lost takes the row along that waited for it, and n
       `INSERT INTO memories (id, content, local_only, created_at, updated_at) VALUES (?, '', 0, 1, 1)`,
       id,
     )
-  for (const ref of [messageRef('m1'), messageRef('m2'), 'plan:p1', factRef('f1')]) seal(sql, ref)
+  for (const ref of [messageRef('m1'), messageRef('m2'), planRef('p1'), factRef('f1')]) seal(sql, ref)
   // Of the message that is lost something was sealed already.
-  for (const ref of [callsRef('m3'), resultRef('c3'), 'diff:d3']) seal(sql, ref)
+  for (const ref of [callsRef('m3'), resultRef('c3'), diffRef('d3')]) seal(sql, ref)
   dropUnsealed(
     sql,
     ['m1', 'm2', 'm3', 'm9']
       .flatMap((id) => [messageRef(id), callsRef(id)])
-      .concat(['plan:p1', 'plan:p2', factRef('f1'), factRef('f2'), 'run_input:s', traceRef('t')]),
+      .concat([planRef('p1'), planRef('p2'), factRef('f1'), factRef('f2'), inputRef('s'), traceRef('t')]),
   )
   expect(loadMessages(sql, 1, 9).map(({ id, calls }) => [id, calls.length])).toEqual([
     ['m1', 0],
@@ -152,7 +161,7 @@ rule('[EC 17] content that is lost takes the row along that waited for it, and n
   expect(sql.rows('SELECT id FROM plans')).toEqual([{ id: 'p1' }])
   expect(sql.rows('SELECT id FROM memories')).toEqual([{ id: 'f1' }])
   expect(sql.rows('SELECT ref FROM sealed_contents').map(({ ref }) => ref)).toEqual(
-    [factRef('f1'), messageRef('m1'), messageRef('m2'), 'plan:p1'].sort(),
+    [factRef('f1'), messageRef('m1'), messageRef('m2'), planRef('p1')].sort(),
   )
 })
 
@@ -162,7 +171,14 @@ rule('[D26] content tells the message whose copy it changes', (sql) => {
   answers(sql, 2)
   const refs = [messageRef('m1'), messageRef('m2'), callsRef('m2'), resultRef('d2')]
   expect(refs.map((ref) => messageOfContent(sql, ref))).toEqual([1, 2, 2, 2])
-  const none = [messageRef('c2'), messageRef('m3'), resultRef('c3'), 'diff:c2', 'plan:m1', traceRef('m1')]
+  const none = [
+    messageRef('c2'),
+    messageRef('m3'),
+    resultRef('c3'),
+    diffRef('c2'),
+    planRef('m1'),
+    traceRef('m1'),
+  ]
   expect(none.map((ref) => messageOfContent(sql, ref))).toEqual(none.map(() => null))
   expect(newestMessageSeq(sql)).toBe(2)
 })

@@ -1,6 +1,7 @@
 import { expect } from 'vitest'
 import type { Step } from '../../../../src/core/run/step.ts'
 import type { CallRecord, Write } from '../../../../src/core/run/writes.ts'
+import { messageRef } from '../../../../src/protocol/execution/content-refs.ts'
 import { ExecuteRequest } from '../../../../src/protocol/execution/execute.ts'
 import {
   type Checkpoint,
@@ -11,6 +12,7 @@ import {
 import { commitStep } from '../../../../src/storage/session/commit.ts'
 import { loadMessages } from '../../../../src/storage/session/messages.ts'
 import { loadRunInput, saveRunInput } from '../../../../src/storage/session/run-input.ts'
+import { saveSealed } from '../../../../src/storage/session/sealed-contents.ts'
 import { loadSession, saveSession } from '../../../../src/storage/session/session-row.ts'
 import type { Sql } from '../../../../src/storage/session/sql.ts'
 import { loadTurn } from '../../../../src/storage/session/turns.ts'
@@ -28,10 +30,11 @@ const commit = (
   writes: Write[],
   state = makeState(),
   nowMs = NOW,
+  sealedId: string | null = null,
 ): Checkpoint => {
   const result: Step = { state, writes, events: [], effects: [] }
   return sql.transaction(() =>
-    commitStep(sql, before, result, { nowMs, runInput: executeRequest('hi'), sealedId: null }),
+    commitStep(sql, before, result, { nowMs, runInput: executeRequest('hi'), sealedId }),
   )
 }
 const openTurn = (turnId: string): Write => ({ w: 'open_turn', turnId, runId: 'run', turn: 1 })
@@ -69,6 +72,23 @@ rule(
     expect(third.outbox).toEqual({ ...EMPTY_OUTBOX, messagesFrom: 2 })
     expect(loadMessages(sql, 1, 9).map(({ rev }) => rev)).toEqual([1, 3, 3])
     expect(loadCheckpoint(sql)).toEqual(third)
+  },
+)
+
+rule(
+  '[EC 17] messages whose texts are lost leave no gap: the next one has the place of the first of them',
+  (sql) => {
+    const commitSealed = (before: Checkpoint, writes: Write[]): Checkpoint =>
+      commit(sql, before, writes, makeState(), NOW, 'session')
+    const said = commitSealed(loadCheckpoint(sql), [userMessage('m1', ''), userMessage('m2', '')])
+    saveSealed(sql, messageRef('m1'), { version: 1, algorithm: '', key_id: '', nonce: '', ciphertext: '' })
+    const lost = commitSealed(said, [{ w: 'dropped', refs: [messageRef('m1'), messageRef('m2')] }])
+    expect(lost.counters.message).toBe(1)
+    commitSealed(lost, [{ w: 'dropped', refs: [] }, userMessage('m3', '')])
+    expect(loadMessages(sql, 1, 9).map(({ seq, id }) => [seq, id])).toEqual([
+      [1, 'm1'],
+      [2, 'm3'],
+    ])
   },
 )
 
