@@ -51,14 +51,15 @@ export function incoming(
   // Sent again because its answer is lost, an inject cannot bring the ciphertext of what nobody has seen.
   const isAgain = message.type === 'inject' && answered?.digest === digest
   const asked = state.active === null ? refs.slice(0, told) : []
-  // Of a run that is over, what is lost on this side may be lost on the other as well: nobody is held up by it.
-  const mayLack = isAgain || message.type === 'sealed'
-  const lost = mayLack ? asked.filter((ref) => !held.has(ref)) : []
-  const lostOnes = new Set(lost)
+  // Of a run that is over, what is lost on this side may be lost on the other as well: nobody is held up by it. Who has some
+  // of it has all of it.
+  const isLost = (ref: ContentRef) => !held.has(ref)
+  const hasNone =
+    message.type === 'sealed' && !asked.some((ref) => isLost(ref) && encrypted?.[ref] !== undefined)
+  const mayLack = isAgain || hasNone
   return checkSeals(encrypted ?? {}, {
     keyId,
-    required: [...asked.filter((ref) => !lostOnes.has(ref)), ...results],
-    optional: message.type === 'sealed' ? lost : [],
+    required: [...asked.filter((ref) => !mayLack || !isLost(ref)), ...results],
     later: new Set(refs),
     isSealed,
   })

@@ -8,8 +8,6 @@ export type SealDemands = {
   keyId: string
   /** What has to come now. */
   required: readonly ContentRef[]
-  /** What may come as well, and is kept if it does. */
-  optional: readonly ContentRef[]
   /**
    * What is asked for with the next outcome. It is not taken before that: what belongs to it may be missing, and a run's
    * input has the reference of the one before it.
@@ -28,7 +26,7 @@ const NAMED = 20
  */
 export function checkSeals(
   encrypted: SealedMap,
-  { keyId, required, optional, later, isSealed }: SealDemands,
+  { keyId, required, later, isSealed }: SealDemands,
 ): { taken: SealedMap } | { refused: Failure } {
   const missing = required.filter((ref) => encrypted[ref] === undefined)
   if (missing.length > 0) {
@@ -36,7 +34,7 @@ export function checkSeals(
       'content is still unsealed: every entry of `to_encrypt` and every result has to come back sealed'
     return { refused: failure('invalid_request', message, { missing: missing.slice(0, NAMED) }) }
   }
-  const wanted = new Set([...required, ...optional])
+  const wanted = new Set(required)
   const taken: SealedMap = {}
   for (const [ref, payload] of Object.entries(encrypted)) {
     if (!wanted.has(ref)) {

@@ -427,8 +427,10 @@ class Walker {
     const given = new Set(Object.keys(encrypted ?? {}))
     // New words that come again because their answer is lost cannot bring what nobody has seen.
     const isAgain = message.type === 'inject' && state?.unsealed?.answered?.digest === digest
-    const mayLack = isAgain || message.type === 'sealed'
-    const asked = Object.keys(this.#seals()).filter((ref) => !mayLack || sealed.held.has(ref))
+    const isLost = (ref: ContentRef) => !sealed.held.has(ref)
+    const all = Object.keys(this.#seals())
+    const hasNone = message.type === 'sealed' && !all.some((ref) => isLost(ref) && given.has(ref))
+    const asked = all.filter((ref) => !(isAgain || hasNone) || !isLost(ref))
     const required = [...(state?.active ? [] : asked), ...this.#unsettled(message)]
     // What was good when it came first is good when it comes again.
     if (state?.unsettled?.digest === digest) return true
@@ -500,7 +502,10 @@ class Walker {
     if (roll < 0.1) return given({ ...complete, [some]: envelopeOf(some, 'kf_other') }, 'another key')
     const { [some]: _, ...rest } = complete
     // Of a run that is over, what memory has lost may be missing.
-    const isLost = message.type === 'sealed' && !sealed.held.has(some)
+    const isLost =
+      message.type === 'sealed' &&
+      !sealed.held.has(some) &&
+      Object.keys(rest).every((ref) => sealed.held.has(ref))
     return given(rest, isLost ? null : 'not all sealed')
   }
 

@@ -865,3 +865,16 @@ describe('[D27] new words while much waits', () => {
     expect(refs.filter((ref) => ref.startsWith('message:'))).toHaveLength(301)
   })
 })
+
+test('[D20] of an answer that both sides have lost nothing has to be handed in; who has part of it has all', () => {
+  const machine = answered()
+  const all = seals(machine)
+  machine.crash()
+  const [ref = '', ...others] = Object.keys(all)
+  const part = Object.fromEntries(others.flatMap((other) => (all[other] ? [[other, all[other]]] : [])))
+  expect(refused(machine, { type: 'sealed', data: { encrypted: part } })).toEqual({ missing: [ref] })
+  expect(machine.continue({ type: 'sealed', data: { encrypted: {} } })).toMatchObject({
+    reply: { outcome: { status: 'idle' } },
+  })
+  expect(machine.store.messages).toEqual([])
+})
