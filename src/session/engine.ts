@@ -1,21 +1,13 @@
 import { nextAlarm } from '../core/deadlines.ts'
 import { type MemoryFact, withChanges } from '../core/memory.ts'
-import {
-  bundleOf,
-  type ClearInput,
-  callsRef,
-  factRef,
-  inputRef,
-  messageRefs,
-  openMessage,
-  parseFact,
-} from '../core/run/contents.ts'
+import { bundleOf, type ClearInput, messageRefs, openMessage, parseFact } from '../core/run/contents.ts'
 import type { RunInputEvent } from '../core/run/inputs.ts'
 import { type Standing, standingOf } from '../core/run/standing.ts'
 import { LEASE_HEARTBEAT_MS, type RunState } from '../core/run/state.ts'
 import { type Effect, type Step, type StepContext, step } from '../core/run/step.ts'
 import { toPastCall } from '../core/transcript.ts'
 import type { RunInput, TurnView } from '../core/turn-view.ts'
+import { callsRef, factRef, inputRef } from '../protocol/execution/content-refs.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import type { ContentRef } from '../protocol/execution/ids.ts'

@@ -1,3 +1,4 @@
+import { callsRef, messageRef, resultRef } from '../../protocol/execution/content-refs.ts'
 import type { ContentRef } from '../../protocol/execution/ids.ts'
 import type { Seen, TranscriptMessage } from '../transcript.ts'
 import type { RunInput } from '../turn-view.ts'
@@ -7,15 +8,6 @@ import type { NewCall, Write } from './writes.ts'
  * The texts of a sealed session: what stands under each reference, and how a turn gets it back from there (EC 17.2). What
  * is not among them stays clear by the contract.
  */
-
-export const inputRef = (sessionId: string): ContentRef => `run_input:${sessionId}`
-export const messageRef = (messageId: string): ContentRef => `message:${messageId}`
-/** What an assistant message asked for and what its prompt held; the id is that of the message. */
-export const callsRef = (messageId: string): ContentRef => `tool_call:${messageId}`
-/** The result of a call that the client ran; it seals that unasked. */
-export const resultRef = (callId: string): ContentRef => `tool_call:${callId}`
-export const factRef = (factId: string): ContentRef => `memory:${factId}`
-export const traceRef = (entryId: string): ContentRef => `trace:${entryId}`
 
 /** What of a run's input stays clear: policy, preferences and the paths of the workspace (EC 5.1). */
 export type ClearInput = Pick<RunInput, 'policy' | 'local_preferences' | 'workspace'>

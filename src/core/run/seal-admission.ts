@@ -1,11 +1,16 @@
+import { refKind, resultRef } from '../../protocol/execution/content-refs.ts'
 import type { ContinueRequest } from '../../protocol/execution/continue.ts'
 import { failure } from '../../protocol/execution/errors.ts'
 import type { ContentRef } from '../../protocol/execution/ids.ts'
-import type { EncryptedPayload, SealedMap } from '../../protocol/execution/sealed.ts'
-import { resultRef } from './contents.ts'
+import {
+  type EncryptedPayload,
+  envelopeProblem,
+  envelopeVersion,
+  type SealedMap,
+} from '../../protocol/execution/sealed.ts'
 import type { RunInputEvent } from './inputs.ts'
 import { jsonBytes } from './json-bytes.ts'
-import { checkSeals, envelopeProblem, envelopeVersion } from './seal-check.ts'
+import { checkSeals } from './seal-check.ts'
 import type { Sealing } from './sealing.ts'
 import { NOTHING_UNSEALED, type RunState } from './state.ts'
 import type { Refusal, Step } from './step.ts'
@@ -65,7 +70,7 @@ export function incoming(
   })
 }
 
-export const isTrace = (ref: ContentRef): boolean => ref.startsWith('trace:')
+export const isTrace = (ref: ContentRef): boolean => refKind(ref) === 'trace'
 
 /** More waits for its ciphertext than is to be carried on. The input of the run is bounded where it comes in. */
 export function isTooMuch(
@@ -74,7 +79,7 @@ export function isTooMuch(
 ): boolean {
   if (refs.length > MAX_UNSEALED_REFS) return true
   let bytes = 0
-  for (const ref of refs) if (!ref.startsWith('run_input:')) bytes += jsonBytes(textOf(ref) ?? '')
+  for (const ref of refs) if (refKind(ref) !== 'run_input') bytes += jsonBytes(textOf(ref) ?? '')
   return bytes > MAX_UNSEALED_BYTES
 }
 

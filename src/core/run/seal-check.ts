@@ -2,8 +2,6 @@ import { type Failure, failure } from '../../protocol/execution/errors.ts'
 import type { ContentRef } from '../../protocol/execution/ids.ts'
 import { envelopeProblem, type SealedMap } from '../../protocol/execution/sealed.ts'
 
-export { envelopeProblem, envelopeVersion } from '../../protocol/execution/sealed.ts'
-
 export type SealDemands = {
   keyId: string
   /** What has to come now. */

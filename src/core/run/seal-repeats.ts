@@ -1,8 +1,8 @@
+import { resultRef } from '../../protocol/execution/content-refs.ts'
 import type { ContinueRequest } from '../../protocol/execution/continue.ts'
 import type { ContentRef } from '../../protocol/execution/ids.ts'
 import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
 import { acquire, isServing, serveNext } from './begin.ts'
-import { resultRef } from './contents.ts'
 import { idle } from './envelope.ts'
 import type { RunInputEvent } from './inputs.ts'
 import { injectedCiphertext } from './seal-admission.ts'
@@ -50,12 +50,10 @@ export function repeated(
     checkpointTurnId: null,
     unsealed: NOTHING_UNSEALED,
   }
-  const lost = refs.filter((ref) => !held.has(ref))
-  const step = serveNext(next, lost.length === 0 ? [] : [{ w: 'dropped', refs: lost }], [], state.turn)
-  const kept = refs.filter((ref) => held.has(ref))
+  // Memory goes as a whole: where one text is lost, all are.
+  const step = serveNext(next, refs.length === 0 ? [] : [{ w: 'dropped', refs }], [], state.turn)
   return {
     ...step,
-    state: { ...step.state, unsealed: { ...NOTHING_UNSEALED, refs: kept } },
     contents: textsOf(message, null, openedRefs(message).filter(isSealed)),
   }
 }

@@ -1,17 +1,17 @@
+import {
+  callsRef,
+  diffRef,
+  factRef,
+  inputRef,
+  messageRef,
+  planRef,
+  traceRef,
+} from '../../protocol/execution/content-refs.ts'
 import type { ContinueRequest } from '../../protocol/execution/continue.ts'
 import type { ContentRef } from '../../protocol/execution/ids.ts'
 import type { PlainMap, SealedMap } from '../../protocol/execution/sealed.ts'
 import type { TurnResponse } from '../../protocol/execution/turn.ts'
-import {
-  callsRef,
-  callsText,
-  factRef,
-  factText,
-  inputRef,
-  messageRef,
-  proposedDiff,
-  traceRef,
-} from './contents.ts'
+import { callsText, factText, proposedDiff } from './contents.ts'
 import { awaitingEncrypt, withToEncrypt } from './envelope.ts'
 import type { RunInputEvent } from './inputs.ts'
 import { jsonBytes } from './json-bytes.ts'
@@ -217,7 +217,7 @@ class Sealer {
         const calls = callsText(write)
         if (calls !== null) this.#content(callsRef(write.id), calls)
         for (const { id, arguments: args, recordsDiff } of write.calls)
-          if (recordsDiff) this.#content(`diff:${id}`, proposedDiff(args))
+          if (recordsDiff) this.#content(diffRef(id), proposedDiff(args))
         const { seen: _, ...rest } = write
         return [
           {
@@ -240,7 +240,7 @@ class Sealer {
       case 'memory':
         return [this.#stripMemory(write)]
       case 'plan':
-        this.#content(`plan:${write.id}`, write.content)
+        this.#content(planRef(write.id), write.content)
         return [{ ...write, content: '' }]
       case 'approval': {
         const { reason: _, ...rest } = write
@@ -323,7 +323,7 @@ class Sealer {
     const texts = Object.fromEntries(refs.map((ref) => [ref, this.#textOf(ref)]))
     // Traces alone hold nothing up: they ride on the next outcome.
     const ends = outcome.status === 'idle' || outcome.status === 'error'
-    const isAsked = refs.length > 0 && (!ends || refs.some((ref) => !ref.startsWith('trace:')))
+    const isAsked = refs.length > 0 && (!ends || refs.some((ref) => !isTrace(ref)))
     const told =
       isAsked && outcome.status === 'idle'
         ? awaitingEncrypt(texts, outcome.data.trace_id, outcome.data.ended)

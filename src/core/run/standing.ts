@@ -1,3 +1,4 @@
+import { planRef, refKind } from '../../protocol/execution/content-refs.ts'
 import type { ContentRef } from '../../protocol/execution/ids.ts'
 import type { SealedMap } from '../../protocol/execution/sealed.ts'
 import type { RunResponse, TurnResponse } from '../../protocol/execution/turn.ts'
@@ -81,7 +82,7 @@ function approvalDetail(
   held: ReadonlyMap<ContentRef, string>,
 ): Record<string, unknown> | null {
   if (planId !== undefined) {
-    const content = held.get(`plan:${planId}`)
+    const content = held.get(planRef(planId))
     return {
       plan: planId,
       ...(planVersion === undefined ? {} : { version: planVersion }),
@@ -97,7 +98,7 @@ function argumentsIn(
   { unsealed }: RunState,
   held: ReadonlyMap<ContentRef, string>,
 ): Map<string, Record<string, unknown>> {
-  const refs = unsealed?.refs.filter((ref) => ref.startsWith('tool_call:')) ?? []
+  const refs = unsealed?.refs.filter((ref) => refKind(ref) === 'tool_call') ?? []
   return new Map(refs.flatMap((ref) => parseCallArguments(held.get(ref) ?? '')))
 }
 

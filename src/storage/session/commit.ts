@@ -1,8 +1,9 @@
-import { inputRef, traceRef, withoutAttachments } from '../../core/run/contents.ts'
+import { withoutAttachments } from '../../core/run/contents.ts'
 import type { Step } from '../../core/run/step.ts'
 import type { CallRecord, Write } from '../../core/run/writes.ts'
 import type { RunInput } from '../../core/turn-view.ts'
 import { assertNever } from '../../protocol/assert.ts'
+import { refKind, refParts, traceRef } from '../../protocol/execution/content-refs.ts'
 import { insertApproval } from './approvals.ts'
 import { type Checkpoint, nextMemoryAtMs, type Outbox, runsBegun, saveCheckpoint } from './checkpoint.ts'
 import { applyMemory, factSealed } from './memories.ts'
@@ -148,7 +149,6 @@ export function commitStep(
         dropUnsealed(sql, write.refs)
         counters.message = newestMessageSeq(sql)
         dropTraces(new Set(write.refs))
-        if (sealedId !== null && write.refs.includes(inputRef(sealedId))) stripBundle(sql)
         return
       default:
         assertNever(write)
@@ -161,12 +161,13 @@ export function commitStep(
       touchMessage(sql, seq, counters.rev)
       owesMessage(seq)
     }
-    if (ref.startsWith('memory:')) {
+    const { kind, id } = refParts(ref)
+    if (kind === 'memory') {
       counters.memoryAtMs = nextMemoryAtMs(counters, nowMs)
-      factSealed(sql, ref.slice('memory:'.length), counters.memoryAtMs)
+      factSealed(sql, id, counters.memoryAtMs)
       outbox.memory = true
     }
-    if (ref.startsWith('trace:')) tracesSealed = true
+    if (kind === 'trace') tracesSealed = true
   }
   /** Trace events that are lost go, and what the calls used that they told of nobody knows any more (U43). */
   const dropTraces = (lost: ReadonlySet<string>): void => {
@@ -191,7 +192,7 @@ export function commitStep(
   }
   // What came sealed was all that had been told: left are the events of this step.
   const unsealedTurn = tracesSealed ? tracedTurn : (counters.unsealedTurn ?? tracedTurn)
-  if (unsealedTurn === undefined || !result.state.unsealed?.refs.some((ref) => ref.startsWith('trace:')))
+  if (unsealedTurn === undefined || !result.state.unsealed?.refs.some((ref) => refKind(ref) === 'trace'))
     delete counters.unsealedTurn
   else counters.unsealedTurn = unsealedTurn
   for (const turn of turns.values()) {

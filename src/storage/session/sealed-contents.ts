@@ -1,5 +1,5 @@
-import { callsRef, resultRef } from '../../core/run/contents.ts'
-import type { ContentRef } from '../../protocol/execution/ids.ts'
+import { callsRef, diffRef, refParts, resultRef } from '../../protocol/execution/content-refs.ts'
+import type { ContentKind, ContentRef } from '../../protocol/execution/ids.ts'
 import type { EncryptedPayload, SealedMap } from '../../protocol/execution/sealed.ts'
 import { numberOf, type Sql, textOf } from './sql.ts'
 import { loadText, storeText, textBytesSql } from './texts.ts'
@@ -78,14 +78,14 @@ export function dropSealed(sql: Sql, refs: Iterable<ContentRef>): void {
  */
 export function dropUnsealed(sql: Sql, refs: Iterable<ContentRef>): void {
   for (const ref of refs) {
-    const { kind, id } = partsOf(ref)
+    const { kind, id } = refParts(ref)
     const drop = DROPS[kind]
     if (drop !== undefined && !isSealed(sql, ref)) drop(sql, id)
   }
 }
 
 /** How the row of a content goes, by the kind of its reference. */
-const DROPS: Record<string, (sql: Sql, id: string) => void> = {
+const DROPS: Partial<Record<ContentKind, (sql: Sql, id: string) => void>> = {
   message: dropMessage,
   plan: (sql, id) => sql.rows('DELETE FROM plans WHERE id = ?', id),
   memory: dropFactRow,
@@ -108,7 +108,7 @@ function dropMessage(sql: Sql, messageId: string): void {
   const calls = sql
     .rows('SELECT id FROM tool_calls WHERE message_seq = ?', seq)
     .map((row) => textOf(row, 'id'))
-  dropSealed(sql, [callsRef(messageId), ...calls.flatMap((id) => [resultRef(id), `diff:${id}`])])
+  dropSealed(sql, [callsRef(messageId), ...calls.flatMap((id) => [resultRef(id), diffRef(id)])])
   sql.rows('DELETE FROM tool_calls WHERE message_seq = ?', seq)
   sql.rows('DELETE FROM messages WHERE seq = ?', seq)
 }
@@ -124,7 +124,7 @@ export function newestMessageSeq(sql: Sql): number {
  * Null for content of another kind, and of a message that is not there.
  */
 export function messageOfContent(sql: Sql, ref: ContentRef): number | null {
-  const { kind, id } = partsOf(ref)
+  const { kind, id } = refParts(ref)
   if (kind === 'message') return messageSeq(sql, id)
   if (kind !== 'tool_call') return null
   const call = sql.rows('SELECT message_seq FROM tool_calls WHERE id = ?', id)[0]
@@ -135,9 +135,4 @@ export function messageOfContent(sql: Sql, ref: ContentRef): number | null {
 function messageSeq(sql: Sql, messageId: string): number | null {
   const row = sql.rows('SELECT seq FROM messages WHERE id = ? ORDER BY seq DESC LIMIT 1', messageId)[0]
   return row ? numberOf(row, 'seq') : null
-}
-
-function partsOf(ref: ContentRef): { kind: string; id: string } {
-  const colon = ref.indexOf(':')
-  return { kind: ref.slice(0, colon), id: ref.slice(colon + 1) }
 }
