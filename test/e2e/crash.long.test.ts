@@ -15,7 +15,7 @@ import { seededRandom } from '../support/node/seeded.ts'
 import { statefulFolder } from '../support/node/stateful-folder.ts'
 import { readStored } from '../support/node/stored-rows.ts'
 
-const KILLS = 13
+const KILLS = 10
 const SESSIONS = 6
 /** Of encrypted sessions so many, driven by our own client as it is. */
 const SEALED_SESSIONS = 2

@@ -4,4 +4,8 @@ import { scriptModels } from '../support/workers/scripted-models.ts'
 const models = scriptModels()
 
 tryScripts(models, { stride: isFull() ? 1 : 23, manners: 'both' }, false)
-tryScripts(models, { stride: isFull() ? 5 : 120, manners: 'both', twice: true }, false)
+tryScripts(
+  models,
+  { stride: isFull() ? 5 : 120, manners: isFull() ? 'both' : 'in turns', twice: true },
+  false,
+)

@@ -17,7 +17,15 @@ import {
   startScriptedRouter,
   stream,
 } from '../../support/node/scripted-router.ts'
-import { completed, idle, paths, SESSION, sessionSummary } from '../../support/node/scripted-router-turns.ts'
+import {
+  awaitingTool,
+  call,
+  completed,
+  idle,
+  paths,
+  SESSION,
+  sessionSummary,
+} from '../../support/node/scripted-router-turns.ts'
 import { cost } from '../../support/node/scripted-trace.ts'
 
 const ROUTE = '[routing.default]\nmodel = "ollama/small"\n'
@@ -127,7 +135,19 @@ describe('a new encrypted session', () => {
   })
 
   test('is not asked for in two ways at once', async () => {
-    expect(await run('--encrypted', '--session', SESSION, 'hi')).toBe(2)
+    for (const option of [['--encrypted'], ['--no-encrypted'], ['--interop'], ['--title', 'mine']]) {
+      expect(await run(...option, '--session', SESSION, 'hi')).toBe(2)
+      expect(io.stderr).toContain("cannot be used with option '--session <id>'")
+      io.stderr = ''
+    }
+    for (const both of [
+      ['--encrypted', '--no-encrypted'],
+      ['--no-encrypted', '--encrypted'],
+    ]) {
+      expect(await run(...both, 'hi')).toBe(2)
+      expect(io.stderr).toContain('--encrypted and --no-encrypted exclude each other')
+      io.stderr = ''
+    }
     expect(await run('--interop', 'hi')).toBe(2)
     expect(io.stderr).toContain('--interop is about encrypted sessions')
     expect(router.requests.map(({ path: at }) => at)).toEqual([])
@@ -158,6 +178,17 @@ describe('a new encrypted session', () => {
     expect(io.stderr).toContain('error: what was said last is not kept in the session')
   })
 
+  test('[D20] that the client gives up on says what may be gone with the router', async () => {
+    makesSessions()
+    const pause = awaitingTool(call('c1', 'list_files', { path: '.' }))
+    router.script('POST', paths.execute, stream([{ event: pause }]))
+    router.always('POST', paths.continue, stream([{ event: pause }]))
+    expect(await run('--encrypted', 'hi')).toBe(3)
+    expect(io.stderr).toContain(
+      'if the router has stopped, what was said last in this encrypted session was perhaps not sealed',
+    )
+  })
+
   test('as JSON says what was said, and nothing of what was sealed', async () => {
     makesSessions()
     answers()
@@ -166,6 +197,10 @@ describe('a new encrypted session', () => {
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line) as Record<string, unknown>)
+    const keyId = created().key_id
+    // A script that lost it would lose the session (U35).
+    expect(lines[0]).toEqual({ type: 'session', session_id: SESSION, key_id: keyId })
+    expect(io.stderr).toContain(`\`switchyard keys export ${keyId}\` gives you a copy`)
     expect(lines.map(({ type, status }) => [type, status])).toEqual([
       ['session', undefined],
       ['turn_end', 'completed'],
@@ -274,6 +309,20 @@ describe('an encrypted session that exists', () => {
       paths.continue,
     ])
     expect(Object.keys(sentSealed())).toEqual(['message:a0'])
+  })
+
+  test.each([
+    [`run_input:${SESSION}`, 'note', 'the last prompt was not sealed before the router stopped, and is gone'],
+    ['message:a0', 'note', 'what was said last was not sealed before the router stopped, and is gone'],
+    ['trace:a0', 'nothing', 'is gone'],
+  ])('[D20] where the router has lost %s, the next run says it: %s', async (ref, said, words) => {
+    await keep()
+    const data = { to_encrypt: {}, trace_id: 't' }
+    router.script('GET', paths.run, json({ status: 'awaiting_encrypt', data, lost: [ref] }))
+    answers()
+    expect(await run('--session', SESSION, 'go on')).toBe(0)
+    expect(io.stderr.includes(words)).toBe(said === 'note')
+    expect(io.stderr.includes('a command of that run may have been carried out')).toBe(said === 'note')
   })
 
   test('[U35] the list marks it, and whether its key is elsewhere', async () => {
@@ -428,6 +477,48 @@ describe('an encrypted session that exists', () => {
     expect(io.stderr).toBe('')
   })
 
+  test('[U43] a call that was cut counts as one, though its trace has no amounts of it', async () => {
+    await keep()
+    const counts = { request_count: 2, sealed_count: 1, unknown_count: 1 }
+    const cut = { request_count: 1, unknown_count: 1 }
+    const told = {
+      total: { sealed_count: 1, unknown_count: 2 },
+      by_model: [
+        { ...cut, provider: 'ollama', model: 'other' },
+        { ...counts, provider: 'ollama', model: 'small' },
+      ],
+      by_task_type: [
+        { ...counts, task_type: 'edit' },
+        { ...cut, task_type: 'plan' },
+      ],
+    }
+    router.always('GET', paths.usage, json(told))
+    tracePage([event(cost('ollama/small', 10, 2, '0.5'), 1)])
+    tracePage([], 1)
+    expect(await cli('usage', SESSION)).toBe(0)
+    const amounts = 'in 10 · out 2 tokens · $0.5'
+    expect(io.stdout).toBe(
+      [
+        `total  3 calls  ${amounts}`,
+        '',
+        'by model',
+        '  ollama/other   1 call  in ? · out ? tokens · cost unknown',
+        `  ollama/small  2 calls  ${amounts}`,
+        '',
+        'by task',
+        `  edit  2 calls  ${amounts}`,
+        '  plan   1 call  in ? · out ? tokens · cost unknown',
+        '',
+      ].join('\n'),
+    )
+    expect(io.stderr).toBe('note: not everything is known; the sums hold only what is\n')
+    io.stdout = ''
+    await cli('usage', SESSION, '--json')
+    const { total } = JSON.parse(io.stdout) as { total: Record<string, unknown> }
+    expect(total.unknown_count).toBe(2)
+    expect(total).not.toHaveProperty('sealed_count')
+  })
+
   test('[U43] a call that its trace does not tell of is said to be missing', async () => {
     await keep()
     const told = {
@@ -457,6 +548,9 @@ describe('an encrypted session that exists', () => {
     expect(await cli('memory', 'list')).toBe(0)
     expect(io.stdout).toBe(`${ID}  2026-01-02 03:04  ${locked()}  session ${SESSION}\n`)
     expect(await cli('memory', 'forget', 'tests', '--session', SESSION)).toBe(1)
+    expect(io.stderr).toContain(`1 fact cannot be read (${locked()})`)
+    expect(io.stderr).toContain('`switchyard keys import`, or name the id')
+    expect(io.stderr).not.toContain('nothing is remembered')
     await keep()
     io.stdout = ''
     await cli('memory', 'list')

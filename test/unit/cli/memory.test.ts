@@ -110,6 +110,22 @@ describe('memory set', () => {
   })
 })
 
+describe('memory set in an encrypted session', () => {
+  test('[D50] is refused by the router, and the command says who records facts there', async () => {
+    router.script('GET', SESSION_FACTS, json({ memories: [] }))
+    router.always('PUT', `${LIST}/*`, refusal(422, 'invalid_request'))
+    const session = {
+      ...{ id: SESSION, title: '', key_id: 'kf2_x', messages: [], metadata: null },
+      ...{ created_at: '2026-01-02T03:04:05.000Z', updated_at: '2026-01-02T03:04:05.000Z' },
+    }
+    router.script('GET', `/api/v1/sessions/${SESSION}`, json({ session }))
+    expect(await cli('memory', 'set', 'editor', 'vim', '--session', SESSION)).toBe(1)
+    expect(io.stderr).toContain(
+      `recorded by models, in its runs: \`switchyard run --session ${SESSION} "remember that …"\``,
+    )
+  })
+})
+
 describe('memory forget', () => {
   test.each([
     ['its key', 'editor'],

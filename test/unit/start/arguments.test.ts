@@ -123,6 +123,14 @@ describe('npm start', () => {
     const text = farewell({ stateFolder: "/home/o'neil/my state", credentialsFile: '/home/o/c.json' })
     expect(text).toContain(`rm -rf '/home/o'\\''neil/my state'`)
     expect(text).toContain('rm /home/o/c.json')
+    expect(text).not.toContain('encrypted')
+  })
+
+  test('[U35] keys of encrypted sessions are named where there are some, with what goes with them', () => {
+    const text = farewell({ stateFolder: '/s', credentialsFile: '/c.json', sessionKeysFolder: '/k/keys' })
+    expect(text).toContain(
+      'keys of encrypted sessions, without which nobody can read those any more: /k/keys\n    remove with: rm -r /k/keys\n',
+    )
   })
 })
 
