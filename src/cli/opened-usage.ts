@@ -2,7 +2,7 @@ import type { SwitchyardClient } from '../client/client.ts'
 import type { CallRecord } from '../core/run/writes.ts'
 import { sessionUsage } from '../core/usage.ts'
 import type { Payload, TraceEvent } from '../protocol/execution/trace.ts'
-import type { SessionUsageResponse } from '../protocol/execution/usage.ts'
+import type { SessionUsageResponse, Usage } from '../protocol/execution/usage.ts'
 import { CommandStop } from './command-context.ts'
 import { openTrace } from './opened-trace.ts'
 import type { SessionKeys } from './session-keys.ts'
@@ -31,9 +31,55 @@ export async function openUsage(
   if (sealed === 0) return { usage: told, untold: 0 }
   const calls = await callsOf(client, keys, sessionId)
   if (typeof calls === 'string') return { usage: told, untold: sealed, locked: calls }
-  const counted = told.by_model.reduce((sum, { request_count }) => sum + request_count, 0)
-  return { usage: sessionUsage(calls), untold: Math.max(0, counted - calls.length) }
+  const usage = counted(told, sessionUsage(calls))
+  return { usage, untold: missing(told.total, calls.length) }
 }
+
+/**
+ * The calls as the router counts them with the amounts that were opened: one that was cut or that failed has none in the
+ * trace, and was made all the same (U43).
+ */
+const counted = (told: SessionUsageResponse, opened: SessionUsageResponse): SessionUsageResponse => ({
+  total: withAmounts(told.total, opened.total, requestsOf(opened)),
+  by_model: merged(told.by_model, opened.by_model, ({ provider, model }) => ({ provider, model })),
+  by_task_type: merged(told.by_task_type, opened.by_task_type, ({ task_type }) => ({ task_type })),
+})
+
+const requestsOf = ({ by_model }: SessionUsageResponse): number =>
+  by_model.reduce((sum, { request_count }) => sum + request_count, 0)
+
+type Group = Usage & { request_count: number }
+
+/** Groups in the order of the router. A call that came between its answer and the trace stands in the trace alone. */
+function merged<G extends Group, I extends object>(
+  told: readonly G[],
+  opened: readonly G[],
+  identityOf: (group: G) => I,
+): (Group & I)[] {
+  const nameOf = (group: G) => JSON.stringify(identityOf(group))
+  const amounts = new Map(opened.map((group) => [nameOf(group), group]))
+  const groups = told.map((group) => {
+    const found = amounts.get(nameOf(group))
+    amounts.delete(nameOf(group))
+    const foundCount = found?.request_count ?? 0
+    return {
+      ...withAmounts(group, found ?? {}, foundCount),
+      ...identityOf(group),
+      request_count: Math.max(group.request_count, foundCount),
+    }
+  })
+  return [...groups, ...[...amounts.values()].map((group) => ({ ...group, ...identityOf(group) }))]
+}
+
+/** @param found how many of the sealed calls were opened */
+function withAmounts(told: Usage, opened: Usage, found: number): Usage {
+  const { sealed_count: _sealed, unknown_count: toldUnknown = 0, ...rest } = told
+  const unknown = toldUnknown + (opened.unknown_count ?? 0) + missing(told, found)
+  return { ...rest, ...opened, ...(unknown > 0 ? { unknown_count: unknown } : {}) }
+}
+
+/** Sealed calls that the trace does not tell of. */
+const missing = ({ sealed_count: sealed = 0 }: Usage, found: number): number => Math.max(0, sealed - found)
 
 /** The calls that the trace tells of, or why it cannot be read. */
 async function callsOf(

@@ -2,8 +2,9 @@ import type { SwitchyardClient } from '../client/client.ts'
 import type { ClientFailure } from '../client/failure.ts'
 import { Sealing } from '../client/sealing.ts'
 import { sealLeftovers } from '../client/sealing-hand-in.ts'
+import type { ContentRef } from '../protocol/execution/ids.ts'
 import type { EnvelopeVersion } from '../protocol/execution/sealed.ts'
-import type { Result } from '../protocol/result.ts'
+import { ok, type Result } from '../protocol/result.ts'
 import { oneLine } from './printable.ts'
 import { type OpenSession, SessionKeys } from './session-keys.ts'
 
@@ -23,30 +24,34 @@ type Wanted = {
   signal?: AbortSignal
 }
 
+/** `lost`: what an earlier run said, which nobody has sealed and the router does not hold any more (D20). */
+type RunSession = OpenSession & { lost: ContentRef[] }
+
 /** The session of the run: a new one, or one that exists, once it is clear that this machine can work in it. */
 export async function sessionOfRun(
   { client, sessionId, title, prompt, signal, keys = new SessionKeys() }: Wanted,
   root: string,
   encrypt: EnvelopeVersion | null,
-): Promise<Result<OpenSession, ClientFailure>> {
+): Promise<Result<RunSession, ClientFailure>> {
   if (sessionId === undefined) {
     // Titles are stored in clear: that of an encrypted session has no word of its prompt.
     const given = title ?? (encrypt === null ? oneLine(prompt, MAX_TITLE_CHARS) : neutralTitle(new Date()))
-    return keys.createSession(client, { title: given, scope: root }, encrypt, signal)
+    const created = await keys.createSession(client, { title: given, scope: root }, encrypt, signal)
+    return created.ok ? ok({ ...created.value, lost: [] }) : created
   }
   const isFirst = !keys.knows(sessionId)
   const session = await keys.openSession(client, sessionId, root)
-  if (session.ok && session.value.sealer && isFirst) {
-    const timeout = AbortSignal.timeout(LEFTOVERS_TIMEOUT_MS)
-    const sealing = new Sealing(session.value.sealer)
-    await sealLeftovers({
-      client,
-      sessionId,
-      sealing,
-      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-    })
-  }
-  return session
+  if (!session.ok) return session
+  const { sealer } = session.value
+  if (!sealer || !isFirst) return ok({ ...session.value, lost: [] })
+  const timeout = AbortSignal.timeout(LEFTOVERS_TIMEOUT_MS)
+  const lost = await sealLeftovers({
+    client,
+    sessionId,
+    sealing: new Sealing(sealer),
+    signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+  })
+  return ok({ ...session.value, lost })
 }
 
 /** `Encrypted session 2026-01-02 03:04`, in local time. */

@@ -13,6 +13,7 @@ import { type ApproveMode, makeApprover } from './approver.ts'
 import { EXIT, exitCodeOf, exitCodeOfRun } from './exit-code.ts'
 import { failureText } from './failure-text.ts'
 import type { CliIo } from './io.ts'
+import { GIVEN_UP_NOTE, lostNote } from './lost-texts.ts'
 import { notAModel } from './model-reference.ts'
 import { loadConfig } from './policy.ts'
 import { printable } from './printable.ts'
@@ -81,9 +82,14 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
 
   const session = await sessionOfRun(options, root, encrypt)
   if (!session.ok) return refuse(options, failureText(session.error), exitCodeOf(session.error))
-  const { id: sessionId, sealer } = session.value
+  const { id: sessionId, sealer, lost } = session.value
   const view: RunView = options.json ? new JsonView(io) : new TextView(io)
-  if (options.json) io.out(`${JSON.stringify({ type: 'session', session_id: sessionId })}\n`)
+  if (options.json) {
+    const line = { type: 'session', session_id: sessionId, ...(sealer ? { key_id: sealer.keyId } : {}) }
+    io.out(`${JSON.stringify(line)}\n`)
+  }
+  const missed = lostNote(lost)
+  if (missed !== undefined) view.note(missed)
 
   const stop = new AbortController()
   const stopped = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal
@@ -127,6 +133,8 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
     const facts = { sessionId, outcome, declined, attached, toolCalls, keyId: sealer?.keyId }
     await reportText(options, { ...facts, turns, view, unasked })
   }
+  const notes = sealer ? keyNotes(sealer.keyId, outcome, options.sessionId === undefined) : []
+  for (const note of notes) view.note(note)
   return { sessionId, status: outcome.status, toolCalls, unsent, exitCode }
 }
 
@@ -251,8 +259,11 @@ async function reportText(
   }
   if (options.sessionId !== undefined) return
   view.note(`session ${sessionId}: go on with --session ${sessionId}`)
-  if (keyId !== undefined)
-    view.note(
-      `it is encrypted, and lost without its key: \`switchyard keys export ${keyId}\` gives you a copy`,
-    )
+}
+
+/** What the owner of an encrypted session has to know at the end of a run, scripts or not: it would show too late (U35). */
+function keyNotes(keyId: string, outcome: RunOutcome, isNew: boolean): string[] {
+  const copy = `the session is encrypted, and lost without its key: \`switchyard keys export ${keyId}\` gives you a copy`
+  const gaveUp = outcome.status === 'error' && outcome.failure.kind === 'network'
+  return [...(isNew ? [copy] : []), ...(gaveUp ? [GIVEN_UP_NOTE] : [])]
 }

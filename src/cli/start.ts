@@ -1,4 +1,5 @@
 // `npm start`: a router on this machine, an account on it, a local model, and a first task in the user's folder.
+import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import path from 'node:path'
 import { DEFAULT_STATE } from '../../scripts/lib-node/repository.mjs'
@@ -10,12 +11,13 @@ import { EXIT } from './exit-code.ts'
 import { runInteractive } from './interactive.ts'
 import { withInterrupts } from './interrupts.ts'
 import { type CliIo, makeCliIo } from './io.ts'
+import { openKeyStore } from './keys/key-folder.ts'
 import { loadConfig, policyOf } from './policy.ts'
 import { runTask } from './run-task.ts'
 import { SessionKeys } from './session-keys.ts'
 import { clientWithAccount } from './start/account.ts'
 import { readStartArguments, START_HELP, type StartArguments } from './start/arguments.ts'
-import { farewell } from './start/farewell.ts'
+import { farewell, type LeftBehind } from './start/farewell.ts'
 import { type ChosenModel, chooseModel } from './start/local-model.ts'
 import { localModelOf } from './start/router-models.ts'
 import { type RouterProcess, routerLogFile, startRouter } from './start/router-process.ts'
@@ -57,7 +59,16 @@ async function main(argv: readonly string[]): Promise<number> {
   } finally {
     if (started.router) io.err('Stopping the router …\n')
     await stopAll(started)
-    if (started.router) io.err(farewell({ stateFolder: persistTo, credentialsFile: credentialsPath() }))
+    if (started.router) io.err(farewell(leftBehind(persistTo)))
+  }
+}
+
+function leftBehind(stateFolder: string): LeftBehind {
+  const keys = openKeyStore().folder
+  return {
+    stateFolder,
+    credentialsFile: credentialsPath(),
+    ...(existsSync(keys) ? { sessionKeysFolder: keys } : {}),
   }
 }
 

@@ -1,5 +1,6 @@
 import { messageRef, refKind } from '../protocol/execution/content-refs.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
+import type { ContentRef } from '../protocol/execution/ids.ts'
 import type { PlainMap } from '../protocol/execution/sealed.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import type { SwitchyardClient } from './client.ts'
@@ -43,14 +44,17 @@ export async function handIn(place: Place, texts: PlainMap): Promise<ClientFailu
 /**
  * Seals what an earlier turn left open, if the router still has its texts: one that failed, or whose client went away.
  * Nothing depends on it (EC 17.4), so what cannot be had is let go.
+ * @returns what the router has lost and this client has never seen (D20)
  */
-export async function sealLeftovers(place: Place): Promise<void> {
+export async function sealLeftovers(place: Place): Promise<ContentRef[]> {
   const { client, sessionId, sealing, signal } = place
   const run = await client.currentRun(sessionId, { signal })
-  if (!run.ok || run.value.status === 'running') return
+  if (!run.ok || run.value.status === 'running') return []
   const end: TurnEnd = { type: 'turn_end', ...run.value }
   const texts = sealing.textsOf(end)
-  if (isOpen(end) && texts.ok && Object.keys(texts.value).length > 0) await handIn(place, texts.value)
+  if (!texts.ok) return texts.error
+  if (isOpen(end) && Object.keys(texts.value).length > 0) await handIn(place, texts.value)
+  return []
 }
 
 /** Whether the run waits for nothing but ciphertext. */

@@ -3,6 +3,8 @@ import path from 'node:path'
 import { expect, test } from 'vitest'
 import { MAX_FACTS_PER_SCOPE, MAX_RECALLED_CHARS, MAX_RECALLED_PER_SCOPE } from '../../src/core/memory.ts'
 import { MAX_WARNINGS } from '../../src/core/policy-check.ts'
+import { MAX_READ_BYTES } from '../../src/host/tools/read-file.ts'
+import { MAX_WHOLE_FILE_BYTES } from '../../src/host/tools/text-file.ts'
 import { MAX_MEMORY_CONTENT_CHARS } from '../../src/protocol/execution/memory.ts'
 import { MAX_GLOB_CHARS, MAX_GLOB_WILDCARDS } from '../../src/protocol/glob.ts'
 import { MAX_JSON_DEPTH } from '../../src/protocol/json-depth.ts'
@@ -97,6 +99,9 @@ const TABLE: readonly (readonly [what: string, limit: string])[] = [
   ['session list', `${number(limit.MAX_LISTED_SESSIONS)} per page`],
   ['trace events', `${number(limit.MAX_TRACE_EVENTS)} per page`],
   ['sessions of an export', `${limit.SESSIONS_PER_PAGE} per page`],
+  ['**the command**', ''],
+  ['a file to attach, edit or compare; a template, a skill', binary(MAX_WHOLE_FILE_BYTES)],
+  ['one answer of `read_file`', binary(MAX_READ_BYTES)],
 ]
 
 test('[D27] the README states every limit as it is', () => {

@@ -10,7 +10,7 @@ import {
   routerUrl,
 } from '../command-context.ts'
 import { EXIT } from '../exit-code.ts'
-import type { CliIo } from '../io.ts'
+import type { Answer, CliIo } from '../io.ts'
 import { requireKey, requireKeys } from '../keys/find-key.ts'
 import { openKeyStore } from '../keys/key-folder.ts'
 import { keyLines, listedKeys } from '../keys/key-list.ts'
@@ -29,7 +29,7 @@ export function addKeyCommands(program: Command, deps: CommandDeps, end: (exitCo
       `
 Examples:
   switchyard keys list --sessions
-  switchyard keys export kf_Yw3N > key.txt
+  (umask 077; switchyard keys export kf_Yw3N > key.txt)
   switchyard keys import < key.txt`,
     )
 
@@ -92,8 +92,16 @@ Examples:
 const allSessions = async (url: string, io: CliIo): Promise<SessionSummary[]> =>
   must(await (await requireClient(url, io)).sessions.list({}))
 
+/** Files and pipes may have blank lines before the one that counts. */
+async function askForLine(io: CliIo): Promise<Answer<string>> {
+  for (;;) {
+    const answer = await io.askSecret('Line of the key:')
+    if (io.isTty || answer.kind === 'interrupted' || answer.value.trim() !== '') return answer
+  }
+}
+
 async function importKey(typed: string | undefined, io: CliIo): Promise<number> {
-  const answer = typed === undefined ? await io.askSecret('Line of the key:') : null
+  const answer = typed === undefined ? await askForLine(io) : null
   if (answer?.kind === 'interrupted' && io.isTty) return EXIT.interrupted
   const line = answer?.kind === 'answer' ? answer.value : (typed ?? '')
   if (line.trim() === '') {

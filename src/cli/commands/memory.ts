@@ -1,11 +1,7 @@
 import type { Command } from 'commander'
 import { v7 as uuidv7 } from 'uuid'
 import type { SwitchyardClient } from '../../client/client.ts'
-import {
-  MAX_MEMORY_CONTENT_CHARS,
-  MAX_MEMORY_KEY_CHARS,
-  type MemoryRecord,
-} from '../../protocol/execution/memory.ts'
+import { MAX_MEMORY_CONTENT_CHARS, MAX_MEMORY_KEY_CHARS } from '../../protocol/execution/memory.ts'
 import {
   type CommandDeps,
   CommandStop,
@@ -17,7 +13,7 @@ import {
 } from '../command-context.ts'
 import { EXIT } from '../exit-code.ts'
 import { type OpenedFact, openFacts } from '../opened-facts.ts'
-import { oneLine } from '../printable.ts'
+import { oneLine, printable } from '../printable.ts'
 import { SessionKeys } from '../session-keys.ts'
 
 /** What a list shows of one fact. */
@@ -75,8 +71,10 @@ Examples:
 
   memory
     .command('set <key> <text...>')
-    .description('Remembers a fact under a key, in the place of the one that has it.')
-    .option('--session <id>', 'in this session only, not in all')
+    .description(
+      'Remembers a fact under a key, in the place of the one that has it. Those of an encrypted session are recorded by models: ask for it in a run.',
+    )
+    .option('--session <id>', 'in this session only, not in all; not in an encrypted one')
     .option('--local-only', 'no remote model may see it')
     .addHelpText('after', '\nExample:\n  switchyard memory set tests "run them with npm test"')
     .action(async (key: string, words: string[], _options: unknown, command: Command) => {
@@ -84,17 +82,18 @@ Examples:
       requireLength('key', key, MAX_MEMORY_KEY_CHARS)
       requireLength('text', content, MAX_MEMORY_CONTENT_CHARS)
       const { options, io, client } = await open(command)
-      const known = (await factsIn(client, options.session)).find((fact) => fact.key === key)
-      const fact = must(
-        await client.memory.put(known?.id ?? uuidv7(), {
-          ...(options.session === undefined
-            ? { scope: 'user' }
-            : { scope: 'session', session_id: options.session }),
-          key,
-          content,
-          ...(options.localOnly ? { local_only: true } : {}),
-        }),
-      )
+      const facts = await factsIn(client, options.session)
+      const known = facts.find(({ fact }) => fact.key === key)?.fact
+      const put = await client.memory.put(known?.id ?? uuidv7(), {
+        ...(options.session === undefined
+          ? { scope: 'user' }
+          : { scope: 'session', session_id: options.session }),
+        key,
+        content,
+        ...(options.localOnly ? { local_only: true } : {}),
+      })
+      if (!put.ok && options.session !== undefined) await requirePlainText(client, options.session)
+      const fact = must(put)
       io.err(`remembered ${oneLine(key, MAX_LISTED_CHARS)} (${fact.id})\n`)
       end(EXIT.ok)
     })
@@ -106,9 +105,10 @@ Examples:
     .addHelpText('after', '\nExample:\n  switchyard memory forget editor')
     .action(async (name: string, _options: unknown, command: Command) => {
       const { options, io, client } = await open(command)
-      const facts = await factsIn(client, options.session)
+      const opened = await factsIn(client, options.session)
+      const facts = opened.map(({ fact }) => fact)
       const fact = facts.find(({ key }) => key === name) ?? facts.find(({ id }) => id === name.toLowerCase())
-      if (!fact) throw new CommandStop(EXIT.failed, `nothing is remembered under "${name}"`)
+      if (!fact) throw new CommandStop(EXIT.failed, notFound(name, opened, options.session))
       must(await client.memory.delete(fact.id))
       io.err(`forgot ${oneLine(fact.key ?? fact.id, MAX_LISTED_CHARS)}\n`)
       end(EXIT.ok)
@@ -122,10 +122,27 @@ function requireLength(what: 'key' | 'text', value: string, mostChars: number): 
     throw new CommandStop(EXIT.usage, `the ${what} of a fact has at most ${mostChars} characters`)
 }
 
-async function factsIn(client: SwitchyardClient, session: string | undefined): Promise<MemoryRecord[]> {
+async function factsIn(client: SwitchyardClient, session: string | undefined): Promise<OpenedFact[]> {
   const filter = session === undefined ? { scope: 'user' as const } : { session_id: session }
-  const facts = await openFacts(client, new SessionKeys(), must(await client.memory.list(filter)))
-  return facts.map(({ fact }) => fact)
+  return openFacts(client, new SessionKeys(), must(await client.memory.list(filter)))
+}
+
+/** Why no fact has this name. One whose key cannot be read may have it (U35). */
+function notFound(name: string, facts: readonly OpenedFact[], session: string | undefined): string {
+  const closed = facts.filter(({ locked }) => locked !== undefined)
+  const [first] = closed
+  if (!first) return `nothing is remembered under "${name}"`
+  const [count, one] = closed.length === 1 ? ['1 fact', 'it'] : [`${closed.length} facts`, 'one of them']
+  const where = session ?? first.fact.session_id
+  return `whether ${one} is "${name}" cannot be told, for ${count} cannot be read (${printable(first.locked ?? '')}): get the key with \`switchyard keys import\`, or name the id, which \`switchyard memory list --session ${where}\` shows`
+}
+
+/** The router takes no text for an encrypted session but in a run, whose client seals it (EC 17.3). */
+async function requirePlainText(client: SwitchyardClient, session: string): Promise<void> {
+  const found = await client.sessions.get(session)
+  if (!found.ok || found.value.key_id == null) return
+  const message = `facts of an encrypted session are recorded by models, in its runs: \`switchyard run --session ${session} "remember that …"\``
+  throw new CommandStop(EXIT.failed, message)
 }
 
 function factLine({ fact: record, locked }: OpenedFact) {

@@ -61,6 +61,7 @@ and a tool at work is finished first. (In the background, a run wants \`< /dev/n
 
 /** `switchyard run [prompt...]`: one prompt carried to its end, with the tools of this machine. */
 export function addRunCommand(program: Command, deps: CommandDeps, end: (exitCode: number) => void): void {
+  const given = new Set<'encrypted' | 'no-encrypted'>()
   program
     .command('run')
     .summary('carry out one prompt in a folder')
@@ -81,22 +82,38 @@ export function addRunCommand(program: Command, deps: CommandDeps, end: (exitCod
     )
     .option('--prompt <name>', 'use a prompt template (see `switchyard prompts`); the words fill it')
     .option('--file <path>', 'attach a file of the workspace; may be given several times', collect)
-    .option('--title <text>', 'title of the new session; it is stored in clear')
+    .addOption(
+      new Option('--title <text>', 'title of the new session; it is stored in clear').conflicts('session'),
+    )
     .addOption(
       new Option(
         '--encrypted',
         'make the new session an encrypted one; its key stays on this machine',
       ).conflicts('session'),
     )
-    .option('--no-encrypted', 'a new session in plain text, whatever the configuration says')
-    .option('--interop', 'encrypt so that clients of other makers can read it, too (envelopes of version 1)')
+    .addOption(
+      new Option('--no-encrypted', 'a new session in plain text, whatever the configuration says').conflicts(
+        'session',
+      ),
+    )
+    .addOption(
+      new Option(
+        '--interop',
+        'encrypt so that clients of other makers can read it, too (envelopes of version 1)',
+      ).conflicts('session'),
+    )
     .option(
       '--input',
       'without a terminal, too: say the lines of stdin to the run as they come, as if they were typed',
     )
     .option('--json', 'print the events as JSON lines on stdout')
     .addHelpText('after', EXAMPLES)
+    .on('option:encrypted', () => given.add('encrypted'))
+    .on('option:no-encrypted', () => given.add('no-encrypted'))
     .action(async (words: string[], _options: unknown, command: Command) => {
+      // They set one value, of which the later option would win without a word.
+      if (given.size > 1)
+        throw new CommandStop(EXIT.usage, '--encrypted and --no-encrypted exclude each other')
       end(await run(words, optionsOf<RunOptions>(command), deps))
     })
 }

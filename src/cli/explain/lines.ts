@@ -27,17 +27,27 @@ export function labelled(label: string, entries: readonly Entry[], dim: (text: s
 
 const plain = (text: string): string => text
 
-/** Breaks between words; a word that is longer than a line is broken, too. Lines after the first are set in by two. */
+/**
+ * What stands in backticks is one word, blanks and all, since it may be a command that is to be copied: at most one with a long
+ * path in it, for texts of models may have backticks anywhere. The rest are words between blanks.
+ */
+const WORDS = /\(?`[^`]{1,300}`[^ `]{0,4}(?= |$)|[^ ]+/g
+const QUOTED = /^\(?`[^`]+`.{0,4}$/
+
+/**
+ * Breaks between words; a word that is longer than a line is broken, too, unless it is one in backticks. Lines after the first
+ * are set in by two.
+ */
 export function wrap(text: string, width: number): string[] {
   const lines: string[][] = [[]]
   const room = () => width - (lines.length > 1 ? 2 : 0)
-  for (const word of text.split(' ')) {
+  for (const word of text.match(WORDS) ?? []) {
     let rest = Array.from(word)
     const line = lines.at(-1) ?? []
     if (line.length > 0 && line.length + 1 + rest.length <= room()) line.push(' ', ...rest)
     else {
       if (line.length > 0) lines.push([])
-      while (rest.length > room()) {
+      while (rest.length > room() && !QUOTED.test(word)) {
         lines.at(-1)?.push(...rest.slice(0, room()))
         rest = rest.slice(room())
         lines.push([])

@@ -47,12 +47,13 @@ const MAX_TITLE_CHARS = 60
 const MAX_ID_CHARS = 100
 
 /** A key on one line, and one more for each of its sessions. */
-export function keyLines({ key_id, created_at, problem, sessions = [] }: ListedKey): string {
+export function keyLines({ key_id, created_at, problem, sessions }: ListedKey): string {
   const since = created_at === undefined ? [] : [`since ${created_at.slice(0, 16).replace('T', ' ')}`]
   const standing = problem === undefined ? 'sound' : `cannot be used: ${printable(problem)}`
   const lines = [
     [oneLine(key_id, MAX_ID_CHARS), ...since, standing].join('  '),
-    ...sessions.map(({ id, title }) => `  ${id}  ${oneLine(title, MAX_TITLE_CHARS) || '(untitled)'}`),
+    ...(sessions?.length === 0 ? ['  (no session of this account)'] : []),
+    ...(sessions ?? []).map(({ id, title }) => `  ${id}  ${oneLine(title, MAX_TITLE_CHARS) || '(untitled)'}`),
   ]
   return lines.map((line) => `${line}\n`).join('')
 }
