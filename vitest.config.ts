@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-plugin'
 import { defineConfig } from 'vitest/config'
@@ -66,6 +67,8 @@ export default defineConfig(async () => ({
           ...inNode,
           // Loading every module anew for each file takes longer than the tests do.
           isolate: false,
+          // By default two cores get one worker, and the other core nothing to do.
+          maxWorkers: Math.max(2, availableParallelism() - 1),
           testTimeout: PATIENCE_MS,
           sequence: { groupOrder: 0 },
         },
