@@ -28,7 +28,10 @@ export async function withRuntime<T>(
         modulesRoot: folder,
         compatibilityDate: compatibilityDate(),
         bindings: { LOCAL_DEV: '1', RATE_LIMIT_BURST: '0', ...vars },
-        durableObjects: { SESSION: { className: 'Session', useSQLite: true } },
+        durableObjects: {
+          SESSION: { className: 'Session', useSQLite: true },
+          GATEWAY: { className: 'Gateway', useSQLite: true },
+        },
         d1Databases: { DB: 'bench' },
         log: new Log(LogLevel.NONE),
         handleStructuredLogs: () => {},

@@ -1,5 +1,5 @@
 import type { Env } from '../../src/worker/env.ts'
-import app, { Session as RouterSession } from '../../src/worker/main.ts'
+import app, { Gateway as RouterGateway, Session as RouterSession } from '../../src/worker/main.ts'
 
 /**
  * The router as it is, with three doors that only benches have: `/bench/bare` passes a request on to the upstream as the

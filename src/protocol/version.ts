@@ -1,5 +1,5 @@
 /** The release that `GET /status` reports; a test holds it equal to package.json. */
-export const ROUTER_VERSION = '0.4.0'
+export const ROUTER_VERSION = '0.5.0'
 
 /**
  * One line per change of the execution wire, oldest first, with the SHA-256 of what is published for requests and for
@@ -35,6 +35,13 @@ export const EXECUTION_WIRE_HISTORY = [
     since: '0.4.0',
     change:
       'encrypted sessions: ciphertext with injects and breaks, lost texts, ids of sealed content, sealed exports',
+    requests: '838e3b6348785b9c2cc7770f540b39d4f11ee65fc46e627fb94aaf045618a142',
+    responses: '13853f5c54325fe2a69e1af69fc06b40b2f9d3ef68c5f2eaefcd0caa8f3b1a50',
+  },
+  {
+    version: 5,
+    since: '0.5.0',
+    change: 'pairing, devices, connection requests, sessions that are shared',
     requests: '838e3b6348785b9c2cc7770f540b39d4f11ee65fc46e627fb94aaf045618a142',
     responses: '13853f5c54325fe2a69e1af69fc06b40b2f9d3ef68c5f2eaefcd0caa8f3b1a50',
   },

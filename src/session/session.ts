@@ -49,7 +49,7 @@ import type { NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
 import { RunAnswers } from './run-answers.ts'
 import { clearMessages, openTraces, sealedMessages } from './sealed-views.ts'
 import { withSettled } from './settled.ts'
-import { makeSql } from './sql.ts'
+import { makeSql } from '../storage/object-sql.ts'
 import { policiesOf, traceWindow } from './traces.ts'
 import { ANSWER_WAIT_MS, atMost } from './waiting.ts'
 

@@ -1,7 +1,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import type { Session } from '../../../src/session/session.ts'
-import { makeSql } from '../../../src/session/sql.ts'
+import { makeSql } from '../../../src/storage/object-sql.ts'
 import { loadCheckpoint } from '../../../src/storage/session/checkpoint.ts'
 import { loadMessages, type StoredMessage } from '../../../src/storage/session/messages.ts'
 import type { Sql } from '../../../src/storage/session/sql.ts'

@@ -1,4 +1,4 @@
-import type { Sql, SqlRow } from '../storage/session/sql.ts'
+import type { Sql, SqlRow } from './session/sql.ts'
 
 /** The object's own SQLite behind the interface that storage uses. */
 export const makeSql = (storage: DurableObjectStorage): Sql => ({
