@@ -1,5 +1,6 @@
 // `npm run dev`: a local router. Installs what is missing, applies the D1 migrations to the state folder, and runs
 // `wrangler dev` with LOCAL_DEV set, which is set nowhere else (D43).
+import os from 'node:os'
 import { startCleanUpTimer } from './lib-node/clean-up-timer.mjs'
 import { parseDevArguments } from './lib-node/dev-arguments.mjs'
 import { ensureInstalled } from './lib-node/ensure-installed.mjs'
@@ -18,7 +19,7 @@ const HELP = `npm run dev -- [options]
 A local router for development: applies the D1 migrations, then runs wrangler dev with every option passed on.
 
   --port PORT           8787 unless given
-  --ip ADDRESS          127.0.0.1 unless given
+  --ip ADDRESS          127.0.0.1 unless given; loopback only
   --persist-to FOLDER   the state; .wrangler/state unless given
   --var NAME:VALUE      a variable of the Worker; may be repeated
                         (--var OLLAMA_BASE_URL:http://127.0.0.1:11434)
@@ -75,7 +76,9 @@ async function dev(given) {
  * @param {string | undefined} origin
  */
 async function serve(forDev, persistTo, lock, origin) {
-  const args = ['dev', '--show-interactive-dev-session=false', ...forDev, '--var', 'LOCAL_DEV:1']
+  // Ours first: of two variables of one name the later one, the user's, is taken.
+  const named = ['--var', `HOST_NAME:${os.hostname().replace(/\.local$/i, '')}`]
+  const args = ['dev', '--show-interactive-dev-session=false', ...named, ...forDev, '--var', 'LOCAL_DEV:1']
   const router = await startGroup(OWN_NODE, wranglerArguments(args), {
     cwd: ROOT,
     env: wranglerEnvironment(persistTo),
@@ -98,8 +101,7 @@ async function serve(forDev, persistTo, lock, origin) {
  */
 function originOf(ip, port) {
   if (port === 0) return undefined
-  const host =
-    ip === '0.0.0.0' || ip === '*' ? '127.0.0.1' : ip === '::' ? '[::1]' : ip.includes(':') ? `[${ip}]` : ip
+  const host = ip.includes(':') && !ip.startsWith('[') ? `[${ip}]` : ip
   return `http://${host}:${port}`
 }
 

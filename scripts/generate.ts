@@ -2,12 +2,12 @@
 
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { EXECUTION_SCHEMAS, executionSchemaFiles } from './lib/schema-files.ts'
+import { schemaFolders } from './lib/schema-files.ts'
 
-const folder = join(import.meta.dirname, '..', EXECUTION_SCHEMAS)
-const files = executionSchemaFiles()
-
-mkdirSync(folder, { recursive: true })
-for (const name of readdirSync(folder)) if (!files.has(name)) rmSync(join(folder, name))
-for (const [name, text] of files) writeFileSync(join(folder, name), text)
-console.log(`${EXECUTION_SCHEMAS}: ${files.size} files`)
+for (const [path, files] of schemaFolders()) {
+  const folder = join(import.meta.dirname, '..', path)
+  mkdirSync(folder, { recursive: true })
+  for (const name of readdirSync(folder)) if (!files.has(name)) rmSync(join(folder, name))
+  for (const [name, text] of files) writeFileSync(join(folder, name), text)
+  console.log(`${path}: ${files.size} files`)
+}

@@ -14,20 +14,27 @@ type BenchEnv = Env & {
 }
 
 /** Rows written as the platform bills them, by what wrote them, and trips to D1. */
-type Stored = { object: number; setAlarm: number; deleteAlarm: number; d1: number; d1Trips: number }
+type Stored = {
+  object: number
+  gateway: number
+  setAlarm: number
+  deleteAlarm: number
+  d1: number
+  d1Trips: number
+}
 
-const NOTHING: Stored = { object: 0, setAlarm: 0, deleteAlarm: 0, d1: 0, d1Trips: 0 }
+const NOTHING: Stored = { object: 0, gateway: 0, setAlarm: 0, deleteAlarm: 0, d1: 0, d1Trips: 0 }
 let stored: Stored = { ...NOTHING }
 /** A cursor knows what it wrote only after it was read to its end. */
-let cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = []
+let cursors: { of: 'object' | 'gateway'; cursor: SqlStorageCursor<Record<string, SqlStorageValue>> }[] = []
 
 /** Notes every statement and every alarm of an object. */
-function watchStorage(storage: DurableObjectStorage): void {
+function watchStorage(storage: DurableObjectStorage, of: 'object' | 'gateway'): void {
   const { sql } = storage
   const exec = sql.exec.bind(sql)
   sql.exec = <T extends Record<string, SqlStorageValue>>(query: string, ...values: unknown[]) => {
     const cursor = exec<T>(query, ...values)
-    cursors.push(cursor)
+    cursors.push({ of, cursor })
     return cursor
   }
   const setAlarm = storage.setAlarm.bind(storage)
@@ -84,7 +91,7 @@ const FILLED = 'filled by a bench'
 
 export class Session extends RouterSession {
   constructor(ctx: DurableObjectState, env: BenchEnv) {
-    if (env.COUNT_ROWS === '1') watchStorage(ctx.storage)
+    if (env.COUNT_ROWS === '1') watchStorage(ctx.storage, 'object')
     super(ctx, watched(env))
   }
 
@@ -116,6 +123,13 @@ export class Session extends RouterSession {
   }
 }
 
+export class Gateway extends RouterGateway {
+  constructor(ctx: DurableObjectState, env: BenchEnv) {
+    if (env.COUNT_ROWS === '1') watchStorage(ctx.storage, 'gateway')
+    super(ctx, watched(env))
+  }
+}
+
 export default {
   async fetch(request: Request, env: BenchEnv, ctx: ExecutionContext): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url)
@@ -123,7 +137,7 @@ export default {
       return fetch(`${env.UPSTREAM}/api/chat`, { method: 'POST', body: request.body })
     }
     if (pathname === '/bench/stored') {
-      for (const cursor of cursors) stored.object += cursor.rowsWritten
+      for (const { of, cursor } of cursors) stored[of] += cursor.rowsWritten
       const told = stored
       stored = { ...NOTHING }
       cursors = []

@@ -14,6 +14,9 @@ const SHARED = ['--config', '-c', '--env', '-e', '--env-file', '--cwd']
 /** Each of these would put a router with open sign-up (LOCAL_DEV) before strangers. */
 const PUBLIC = ['--remote', '-r', '--tunnel', '--tunnel-name']
 
+/** `--ip` may only be this machine: whoever reaches a development router may sign up at it, whatever `Host` it names. */
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/
+
 /**
  * @param {readonly string[]} given what follows `npm run dev --`
  * @param {{ folder: string, defaultState: string }} place `folder` is what a relative `--persist-to` is relative to
@@ -40,6 +43,12 @@ export function parseDevArguments(given, { folder, defaultState }) {
     return { ok: false, error: `--port ${portText} is no port number (0 to 65535).` }
   }
   const address = ip.values.at(-1) ?? '127.0.0.1'
+  if (!LOOPBACK.test(address)) {
+    return {
+      ok: false,
+      error: `--ip ${address} is refused: anybody who reaches a development router may sign up at it. For devices on your network there is \`npm start -- --lan\`.`,
+    }
+  }
   const persistTo = path.resolve(folder, persist.values.at(-1) ?? defaultState)
   // Two routers that start at once must not meet on the inspector's fixed port.
   const inspector = persist.rest.some((arg) => nameOf(arg) === '--inspector-port')

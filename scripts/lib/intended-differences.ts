@@ -57,6 +57,38 @@ export const INTENDED_DIFFERENCES: readonly IntendedDifference[] = [
     reason: 'what was allowed for the rest of a run can be taken back (U23)',
   },
   {
+    what: 'operation added',
+    at: [
+      'POST /api/v1/pairing',
+      'GET /api/v1/devices',
+      'PUT /api/v1/devices/{device_id}',
+      'DELETE /api/v1/devices/{device_id}',
+      'GET /api/v1/connect-requests',
+      'POST /api/v1/connect-requests/listen',
+      'POST /api/v1/connect-requests/{request_id}/accept',
+      'POST /api/v1/connect-requests/{request_id}/deny',
+    ],
+    reason: 'devices of the remote protocol are paired and looked after by their owner (U31, U32)',
+  },
+  {
+    what: 'component added',
+    at: [
+      'AcceptConnectRequestResponse',
+      'ConnectRequestSummary',
+      'DenyConnectRequestResponse',
+      'DeviceSummary',
+      'ListConnectRequestsResponse',
+      'ListDevicesResponse',
+      'ListenResponse',
+      'OpenPairingResponse',
+      'PairingQr',
+      'RenameDeviceRequest',
+      'RenameDeviceResponse',
+      'RevokeDeviceResponse',
+    ],
+    reason: 'the shapes of what owners do with devices',
+  },
+  {
     what: 'parameter added',
     at: [
       'POST /api/v1/sessions header idempotency-key',
@@ -167,6 +199,11 @@ export const INTENDED_DIFFERENCES: readonly IntendedDifference[] = [
     what: 'property added',
     at: ['Attachments.tools'],
     reason: 'tools beyond the four of the contract are declared by the client that has them (D08)',
+  },
+  {
+    what: 'property added',
+    at: ['SessionSummary.shared', 'UpdateSessionRequest.shared'],
+    reason: 'a session is listed live on the devices of its user, or not (D03)',
   },
   {
     what: 'property added',

@@ -2,10 +2,13 @@
 
 import { allSchemas } from '../../src/protocol/execution/json-schemas.ts'
 import { buildOpenApi } from '../../src/protocol/execution/openapi.ts'
+import { remoteRequestSchemas, remoteResponseSchemas } from '../../src/protocol/remote/json-schemas.ts'
 import { jsonText } from './json-text.ts'
 
 /** Where the schemas of the execution contract live, from the root of the repository. */
 export const EXECUTION_SCHEMAS = 'schemas/execution'
+/** Where those of the remote protocol live. */
+export const REMOTE_SCHEMAS = 'schemas/remote-v1'
 
 /**
  * The files of `schemas/execution` by name. One shape per file, and a shape names another by a relative `$ref`
@@ -21,3 +24,16 @@ export function executionSchemaFiles(): Map<string, string> {
   files.set('openapi.json', jsonText(buildOpenApi()))
   return files
 }
+
+/** The files of `schemas/remote-v1` by name: one document for each kind of frame, whole in itself. */
+export function remoteSchemaFiles(): Map<string, string> {
+  const documents = Object.entries({ ...remoteRequestSchemas(), ...remoteResponseSchemas() })
+  return new Map(documents.map(([name, schema]) => [`${name}.schema.json`, jsonText(schema)]))
+}
+
+/** Every folder of generated schemas, with what it holds. */
+export const schemaFolders = (): Map<string, Map<string, string>> =>
+  new Map([
+    [EXECUTION_SCHEMAS, executionSchemaFiles()],
+    [REMOTE_SCHEMAS, remoteSchemaFiles()],
+  ])

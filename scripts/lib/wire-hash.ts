@@ -1,4 +1,4 @@
-/** Fingerprints of the execution wire: they change when a shape does, and not when only a description does. */
+/** Fingerprints of the two wires: they change when a shape does, and not when only a description does. */
 
 import { createHash } from 'node:crypto'
 import {
@@ -6,6 +6,7 @@ import {
   requestSchemas,
   responseSchemas,
 } from '../../src/protocol/execution/json-schemas.ts'
+import { remoteRequestSchemas, remoteResponseSchemas } from '../../src/protocol/remote/json-schemas.ts'
 
 /** JSON with sorted keys and without descriptions, so that neither order nor prose counts. */
 function canonical(value: unknown, isMap = false): unknown {
@@ -24,7 +25,14 @@ const sha256 = (schemas: Record<string, JsonSchema>): string =>
     .update(JSON.stringify(canonical(schemas, true)))
     .digest('hex')
 
-export const executionWireHashes = (): { requests: string; responses: string } => ({
+export type WireHashes = { requests: string; responses: string }
+
+export const executionWireHashes = (): WireHashes => ({
   requests: sha256(requestSchemas((name) => name)),
   responses: sha256(responseSchemas((name) => name)),
+})
+
+export const remoteWireHashes = (): WireHashes => ({
+  requests: sha256(remoteRequestSchemas()),
+  responses: sha256(remoteResponseSchemas()),
 })

@@ -4,6 +4,7 @@ import type { ClientFailure } from '../client/failure.ts'
 import type { ProviderKeys } from '../client/provider-header.ts'
 import { parseSessionId } from '../protocol/execution/ids.ts'
 import type { Result } from '../protocol/result.ts'
+import type { Clock } from './clock.ts'
 import { EXIT, exitCodeOf } from './exit-code.ts'
 import { failureText } from './failure-text.ts'
 import { type CliIo, makeCliIo } from './io.ts'
@@ -13,7 +14,11 @@ import { type SignInFailure, signedInClient } from './sign-in.ts'
 export const DEFAULT_URL = 'http://127.0.0.1:8787'
 
 /** What every command gets; replaced by tests. */
-export type CommandDeps = { makeIo: (options: { color?: boolean }) => CliIo }
+export type CommandDeps = {
+  makeIo: (options: { color?: boolean }) => CliIo
+  /** For commands that wait; absent: that of the wall. */
+  clock?: Clock
+}
 
 export const DEFAULT_DEPS: CommandDeps = { makeIo: makeCliIo }
 

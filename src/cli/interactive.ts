@@ -2,6 +2,8 @@ import type { SwitchyardClient } from '../client/client.ts'
 import { ModelReference } from '../protocol/execution/ids.ts'
 import type { ExecutePolicy, TaskIntent } from '../protocol/execution/policy.ts'
 import type { EnvelopeVersion } from '../protocol/execution/sealed.ts'
+import { type Clock, WALL_CLOCK } from './clock.ts'
+import { LiveDevices } from './devices/live-devices.ts'
 import { EXIT } from './exit-code.ts'
 import { failureText } from './failure-text.ts'
 import { withInterrupts } from './interrupts.ts'
@@ -27,12 +29,17 @@ export type InteractiveOptions = {
   /** What was found out about the session before. */
   keys?: SessionKeys
   io: CliIo
+  /** Absent: that of the wall. */
+  clock?: Clock
 }
 
 const HELP = `Type what you want done; every line goes to the same session. @path attaches a file.
   /model REF|auto   use one model (provider/model), or let the rules decide
   /usage            tokens and cost of this session
   /new              begin a new session
+  /pair             pair a phone or another device, by a code that is shown
+  /requests         let devices ask to be paired for ten minutes; who does is shown at the prompt,
+                    and /accept ID or /deny ID answers
   /NAME words…      use a prompt template (\`switchyard prompts --help\` says how to write one)
   /quit             leave (also Ctrl-C or Ctrl-D at the prompt)
 During a run: what you type goes to the model at once, and cuts what it is saying; a tool at work is
@@ -40,7 +47,10 @@ finished first. Ctrl-C stops the run.
 `
 
 /** Words behind the slash that no template can take; it is reached by `run --prompt` then. */
-const COMMANDS: ReadonlySet<string> = new Set(['help', 'model', 'usage', 'new', 'quit', 'exit'])
+const COMMANDS: ReadonlySet<string> = new Set([
+  ...['help', 'model', 'usage', 'new', 'quit', 'exit'],
+  ...['pair', 'requests', 'accept', 'deny'],
+])
 /** Where the explanations of the help begin, less their indent. */
 const COMMAND_COLUMN_CHARS = 17
 /** What the help shows of one description. */
@@ -55,7 +65,7 @@ export async function runInteractive(options: InteractiveOptions): Promise<numbe
   const conversation = new Conversation(options)
   options.io.err(options.io.paint.dim('/help shows what can be typed here\n'))
   for (;;) {
-    const typed = conversation.next() ?? (await options.io.readLine('› '))
+    const typed = conversation.next() ?? (await conversation.prompt())
     if (typed.kind !== 'line') {
       options.io.err('\n')
       return EXIT.ok
@@ -75,6 +85,7 @@ const isCommand = (text: string): boolean =>
 class Conversation {
   readonly #options: InteractiveOptions
   readonly #keys: SessionKeys
+  readonly #devices: LiveDevices
   #sessionId: string | undefined
   #model: string | undefined
   /** What was typed during a run and is for the prompt. */
@@ -84,6 +95,13 @@ class Conversation {
     this.#options = options
     this.#keys = options.keys ?? new SessionKeys()
     this.#sessionId = options.sessionId
+    const { client, io, clock = WALL_CLOCK } = options
+    this.#devices = new LiveDevices({ client, io, clock })
+  }
+
+  /** What is typed next; what devices do meanwhile is shown above it. */
+  prompt(): Promise<TypedLine> {
+    return this.#devices.during(() => this.#options.io.readLine('› '))
   }
 
   /** What waits for the prompt, shown as if it were typed there. */
@@ -145,6 +163,18 @@ class Conversation {
         break
       case '/usage':
         await this.#showUsage()
+        break
+      case '/pair':
+        await this.#devices.pair()
+        break
+      case '/requests':
+        await this.#devices.listen()
+        break
+      case '/accept':
+        await this.#devices.accept(rest.join(' '))
+        break
+      case '/deny':
+        await this.#devices.deny(rest.join(' '))
         break
       default:
         await this.#useTemplate(name.slice(1), rest)

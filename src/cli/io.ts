@@ -18,10 +18,14 @@ export type CliIo = {
   out(text: string): void
   /** Writes to stderr, as it is. */
   err(text: string): void
+  /** Writes whole lines to stderr, as they are: above what is being typed at the interactive prompt, which stays. */
+  above(lines: string): void
   /** Whether questions can be asked: stdin and stderr are a terminal. */
   isTty: boolean
   /** Whether stdout is a terminal: then control characters of a model's text are made visible. */
   outIsTty: boolean
+  /** Width of the terminal; null where there is none. */
+  readonly columns: number | null
   /** Colours for stderr; plain when it is no terminal, with NO_COLOR or `--no-color`. */
   paint: Paint
   /** A yes/no question; the default is no. */
@@ -54,8 +58,12 @@ export function makeCliIo(options: { color?: boolean } = {}): CliIo {
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
+    above: (lines) => reader.above(lines),
     isTty,
     outIsTty: process.stdout.isTTY === true,
+    get columns() {
+      return process.stderr.columns ?? process.stdout.columns ?? null
+    },
     paint: makePaint(process.stderr.isTTY === true && !noColor && options.color !== false),
     confirm: (question, signal) => ask(() => confirm({ message: question, default: false }, context(signal))),
     askSecret: async (question, signal) => {

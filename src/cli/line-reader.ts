@@ -2,7 +2,11 @@ import readline from 'node:readline'
 import type { TypedLine } from './io.ts'
 
 /** Hands out typed lines one by one and leaves the terminal alone in between. */
-export type LineReader = { next(prompt: string): Promise<TypedLine> }
+export type LineReader = {
+  next(prompt: string): Promise<TypedLine>
+  /** Writes whole lines; while a line is being typed, above it. */
+  above(lines: string): void
+}
 
 type Input = NodeJS.ReadableStream & { isTTY?: boolean; ref?: () => void; unref?: () => void }
 
@@ -19,16 +23,23 @@ function terminalLines(input: Input, output: NodeJS.WritableStream): LineReader 
   const waiting: string[] = []
   let begun = ''
   let history: string[] = []
+  let typing: readline.Interface | undefined
   return {
+    above: (lines) => {
+      if (typing) writeAbove(typing, output, lines)
+      else output.write(lines)
+    },
     next: (prompt) => {
       const early = waiting.shift()
       if (early !== undefined) return Promise.resolve({ kind: 'line', text: early })
       return new Promise((resolve) => {
         const editor = readline.createInterface({ input, output, terminal: true, history, prompt })
+        typing = editor
         let result: TypedLine | undefined
         const finish = (line: TypedLine) => {
           if (result !== undefined) return
           result = line
+          typing = undefined
           // One chunk of input may hold several lines; they are all emitted before a microtask runs.
           queueMicrotask(() => {
             begun = line.kind === 'line' ? editor.line : ''
@@ -43,13 +54,33 @@ function terminalLines(input: Input, output: NodeJS.WritableStream): LineReader 
         editor.on('history', (lines: string[]) => {
           history = lines
         })
-        editor.on('close', () => resolve(result ?? { kind: 'end' }))
+        editor.on('close', () => {
+          typing = undefined
+          resolve(result ?? { kind: 'end' })
+        })
         editor.prompt()
         if (begun !== '') editor.write(begun)
       })
     },
   }
 }
+
+/**
+ * Takes the prompt and what was typed off the screen, writes, and lets the editor draw them again with its cursor where it
+ * was. The editor first goes up by the rows that it believes its cursor to be down, so that many are put below the lines.
+ */
+function writeAbove(editor: readline.Interface, output: NodeJS.WritableStream, lines: string): void {
+  const { rows } = editor.getCursorPos()
+  readline.moveCursor(output, 0, -rows)
+  readline.cursorTo(output, 0)
+  readline.clearScreenDown(output)
+  output.write(lines + '\n'.repeat(believedRows(editor) ?? rows))
+  editor.prompt(true)
+}
+
+/** Not the true ones after a paste that was wrapped. Nothing documents the property, so it may be missing. */
+const believedRows = (editor: readline.Interface): number | undefined =>
+  'prevRows' in editor && typeof editor.prevRows === 'number' ? editor.prevRows : undefined
 
 /** One reader for the whole input; while nobody asks, an input that stays open does not keep the process alive. */
 function pipedLines(input: Input, output: NodeJS.WritableStream): LineReader {
@@ -77,6 +108,7 @@ function pipedLines(input: Input, output: NodeJS.WritableStream): LineReader {
     return opened
   }
   return {
+    above: (lines) => void output.write(lines),
     next: (prompt) => {
       if (prompt !== '') output.write(prompt)
       const early = waiting.shift()

@@ -1,5 +1,7 @@
 /** Colours for a terminal, or plain text when colours are off. */
 export type Paint = {
+  /** Whether there are any. */
+  isOn: boolean
   bold(text: string): string
   dim(text: string): string
   red(text: string): string
@@ -13,6 +15,7 @@ const wrap = (enabled: boolean, open: number, close: number) => (text: string) =
 
 /** @param enabled whether escape sequences may be written at all */
 export const makePaint = (enabled: boolean): Paint => ({
+  isOn: enabled,
   bold: wrap(enabled, 1, 22),
   dim: wrap(enabled, 2, 22),
   red: wrap(enabled, 31, 39),

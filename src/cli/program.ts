@@ -5,13 +5,16 @@ import { addAccountCommands } from './commands/account.ts'
 import { addApiKeyCommands } from './commands/apikey.ts'
 import { addConfigCommands } from './commands/config.ts'
 import { addDeleteAccountCommand } from './commands/delete-account.ts'
+import { addDeviceCommands } from './commands/devices.ts'
 import { addExplainCommand } from './commands/explain.ts'
 import { addExportCommand } from './commands/export.ts'
 import { addGrantCommands } from './commands/grants.ts'
 import { addKeyCommands } from './commands/keys.ts'
 import { addMemoryCommands } from './commands/memory.ts'
 import { addModelsCommand } from './commands/models.ts'
+import { addPairCommand } from './commands/pair.ts'
 import { addPromptsCommand } from './commands/prompts.ts'
+import { addRequestCommands } from './commands/requests.ts'
 import { addRunCommand } from './commands/run.ts'
 import { addSessionCommands } from './commands/sessions.ts'
 import { addTraceCommand } from './commands/trace.ts'
@@ -24,6 +27,7 @@ Examples:
   switchyard login
   switchyard run "what does this project do?"
   switchyard sessions list --here
+  switchyard pair
 
 Environment:
   SWITCHYARD_URL                        address of the router
@@ -59,6 +63,9 @@ export function makeProgram(deps: CommandDeps, end: (exitCode: number) => void):
   addExplainCommand(program, deps, end)
   addGrantCommands(program, deps, end)
   addMemoryCommands(program, deps, end)
+  addPairCommand(program, deps, end)
+  addDeviceCommands(program, deps, end)
+  addRequestCommands(program, deps, end)
   addExportCommand(program, deps, end)
   addConfigCommands(program, deps, end)
   return program

@@ -1,10 +1,10 @@
 // `npm start`: a router on this machine, an account on it, a local model, and a first task in the user's folder.
 import { existsSync } from 'node:fs'
-import { constants } from 'node:os'
 import path from 'node:path'
 import { DEFAULT_STATE } from '../../scripts/lib-node/repository.mjs'
 import type { SwitchyardClient } from '../client/client.ts'
 import type { ExecutePolicy } from '../protocol/execution/policy.ts'
+import type { Route } from '../protocol/remote/handshake-request.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { credentialsPath } from './credentials.ts'
 import { EXIT } from './exit-code.ts'
@@ -18,6 +18,8 @@ import { SessionKeys } from './session-keys.ts'
 import { clientWithAccount } from './start/account.ts'
 import { readStartArguments, START_HELP, type StartArguments } from './start/arguments.ts'
 import { farewell, type LeftBehind } from './start/farewell.ts'
+import { lanText, openLan } from './start/lan/open-lan.ts'
+import { Lifetime, type Started, stopAll } from './start/lifetime.ts'
 import { type ChosenModel, chooseModel } from './start/local-model.ts'
 import { localModelOf } from './start/router-models.ts'
 import { type RouterProcess, routerLogFile, startRouter } from './start/router-process.ts'
@@ -30,9 +32,6 @@ type Step<T> = Promise<Result<T, StartFailure>>
 
 /** Without a terminal a line cannot be rewritten, so there are fewer of them. */
 const QUIET_PROGRESS_SECONDS = 5
-
-/** What this process started, to be stopped when it ends. */
-type Started = { router?: RouterProcess; demo?: { close(): Promise<void> } }
 
 type Ready = { place: RouterPlace; reference: string | undefined; client: SwitchyardClient }
 
@@ -55,7 +54,7 @@ async function main(argv: readonly string[]): Promise<number> {
     if (lifetime.exitCode !== undefined) return lifetime.exitCode
     if (!ready.ok) return refuse(io, ready.error)
     lifetime.handOverInterrupts()
-    return await converse(args.value, ready.value, { io, cwd })
+    return await converse(args.value, ready.value, { io, cwd, lifetime })
   } finally {
     if (started.router) io.err('Stopping the router …\n')
     await stopAll(started)
@@ -72,52 +71,6 @@ function leftBehind(stateFolder: string): LeftBehind {
   }
 }
 
-/**
- * Signals. Before the conversation they give the start up, in order; during it Ctrl-C belongs to whoever shows the run
- * or the prompt, and the others end everything at once. The router ends by itself after a signal, even when nobody
- * waits for it.
- */
-class Lifetime {
-  readonly #started: Started
-  readonly #ended = new AbortController()
-  #conversing = false
-  /** Set once a signal came before the conversation. */
-  exitCode: number | undefined
-
-  constructor(started: Started) {
-    this.#started = started
-    process.on('exit', () => started.router?.stopNow())
-    process.on('SIGINT', () => {
-      const handledElsewhere = this.#conversing && process.listenerCount('SIGINT') > 1
-      if (!handledElsewhere) this.#end(EXIT.interrupted)
-    })
-    for (const signal of ['SIGTERM', 'SIGHUP'] as const) {
-      process.on(signal, () => this.#end(128 + constants.signals[signal]))
-    }
-  }
-
-  get signal(): AbortSignal {
-    return this.#ended.signal
-  }
-
-  handOverInterrupts(): void {
-    this.#conversing = true
-  }
-
-  #end(exitCode: number): void {
-    if (this.#conversing) void stopAll(this.#started).finally(() => process.exit(exitCode))
-    else if (this.exitCode !== undefined) process.exit(exitCode)
-    else {
-      this.exitCode = exitCode
-      this.#ended.abort()
-    }
-  }
-}
-
-async function stopAll({ router, demo }: Started): Promise<void> {
-  await Promise.all([router?.stop(), demo?.close()])
-}
-
 type World = { io: CliIo; cwd: string; persistTo: string; started: Started; signal: AbortSignal }
 
 /** Router, account and model, in this order of need: a model must be known before the router is started with it. */
@@ -127,7 +80,9 @@ async function prepare(args: StartArguments, world: World): Step<Ready> {
   if (!found.ok) return usage(found.error)
   const place = found.value
   let chosen: ChosenModel | undefined
+  let routes: readonly Route[] | undefined
   if (place.running) {
+    if (args.lan) return usage(alreadyRuns(place))
     io.err(`Using the router that already runs at ${place.url}; it is not stopped at the end.\n`)
     await untilAnswers(place, { persistTo, signal: world.signal })
   } else {
@@ -135,18 +90,33 @@ async function prepare(args: StartArguments, world: World): Step<Ready> {
     if (!model.ok) return usage(model.error)
     chosen = model.value
     if (chosen.demo) started.demo = chosen.demo
-    const router = await launch(place, chosen.ollamaUrl, world)
+    if (args.lan) {
+      const lan = await openLan(place.port)
+      if (!lan.ok) return usage(lan.error)
+      started.door = lan.value.door
+      for (const notice of lan.value.notices) io.err(`${io.paint.yellow('note')}: ${notice}\n`)
+      routes = lan.value.routes
+    }
+    const router = await launch(place, { ollamaUrl: chosen.ollamaUrl, lanRoutes: routes }, world)
     if (!router.ok) return router
     started.router = router.value
   }
   if (world.signal.aborted) return err({ message: 'stopped', exitCode: EXIT.interrupted })
   const client = await clientWithAccount(place.url, io)
   if (!client.ok) return err({ message: client.error, exitCode: EXIT.unreachable })
+  if (routes) io.err(lanText(routes))
   const reference = await nameModel(args, place, chosen, io)
   return reference.ok ? ok({ place, client: client.value, reference: reference.value }) : reference
 }
 
-async function launch(place: RouterPlace, ollamaUrl: string, world: World): Step<RouterProcess> {
+const alreadyRuns = ({ url }: RouterPlace): string =>
+  `A router already runs at ${url}. It does not know where devices could reach it: stop it, then start again with --lan.`
+
+async function launch(
+  place: RouterPlace,
+  { ollamaUrl, lanRoutes }: { ollamaUrl: string; lanRoutes: readonly Route[] | undefined },
+  world: World,
+): Step<RouterProcess> {
   const { io, persistTo, signal } = world
   const { url, port } = place
   io.err(`Starting the router at ${url} (its log: ${routerLogFile(persistTo)})\n`)
@@ -156,6 +126,7 @@ async function launch(place: RouterPlace, ollamaUrl: string, world: World): Step
     port,
     persistTo,
     ollamaUrl,
+    ...(lanRoutes === undefined ? {} : { lanRoutes }),
     signal,
     onProgress: (elapsedMs) => {
       const seconds = Math.round(elapsedMs / 1000)
@@ -190,7 +161,7 @@ async function nameModel(
 async function converse(
   args: StartArguments,
   ready: Ready,
-  { io, cwd }: { io: CliIo; cwd: string },
+  { io, cwd, lifetime }: { io: CliIo; cwd: string; lifetime: Lifetime },
 ): Promise<number> {
   const { client, reference, place } = ready
   const policy = policyFor(cwd, reference, place, io)
@@ -215,9 +186,18 @@ async function converse(
     ),
   )
   tellUnsent(io, late)
-  if (!io.isTty) return first.exitCode
+  if (!io.isTty) {
+    return args.lan && first.exitCode !== EXIT.interrupted ? serveDevices(lifetime, io) : first.exitCode
+  }
   const session = first.sessionId === '' ? {} : { sessionId: first.sessionId }
   return runInteractive({ client, cwd, policy: policy.value, io, keys, ...session })
+}
+
+/** With nobody at a terminal, devices are the ones who go on. */
+async function serveDevices(lifetime: Lifetime, io: CliIo): Promise<number> {
+  io.err('Serving devices until stopped (Ctrl-C, or SIGTERM to this process).\n')
+  const exitCode = await lifetime.untilStopped()
+  return exitCode ?? refuse(io, { message: 'The router has ended by itself.', exitCode: EXIT.failed })
 }
 
 function policyFor(

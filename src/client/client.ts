@@ -14,6 +14,18 @@ import {
   StatusResponse,
 } from '../protocol/execution/auth.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
+import {
+  AcceptConnectRequestResponse,
+  type ConnectRequestSummary,
+  DenyConnectRequestResponse,
+  type DeviceSummary,
+  ListConnectRequestsResponse,
+  ListDevicesResponse,
+  ListenResponse,
+  OpenPairingResponse,
+  RenameDeviceResponse,
+  RevokeDeviceResponse,
+} from '../protocol/execution/devices.ts'
 import type { ExecuteRequest } from '../protocol/execution/execute.ts'
 import {
   DeleteMemoryResponse,
@@ -157,6 +169,52 @@ export class SwitchyardClient {
     revoke: (id: string, options: CallOptions = {}): Answer<RevokeApiKeyResponse> => {
       const path = `${KEYS_PATH}/${encodeURIComponent(id)}`
       return this.#json(RevokeApiKeyResponse, { method: 'DELETE', path }, options)
+    },
+  }
+
+  readonly pairing = {
+    /** Lets one device pair, in place of what was opened before. Code and credential are shown this once (U31). */
+    open: (options: CallOptions = {}): Answer<OpenPairingResponse> =>
+      this.#json(OpenPairingResponse, { method: 'POST', path: '/api/v1/pairing' }, options),
+  }
+
+  /** The paired devices of the account (U32). */
+  readonly devices = {
+    /** The newest first, with those whose pairing ended without their owner. */
+    list: async (options: CallOptions = {}): Answer<DeviceSummary[]> => {
+      const answer = await this.#json(ListDevicesResponse, { method: 'GET', path: DEVICES_PATH }, options)
+      return answer.ok ? ok(answer.value.devices) : answer
+    },
+    /** The answer has the name as it was stored. */
+    rename: async (id: string, name: string, options: CallOptions = {}): Answer<DeviceSummary> => {
+      const request: HttpRequest = { method: 'PUT', path: devicePath(id), body: { name } }
+      const answer = await this.#json(RenameDeviceResponse, request, options)
+      return answer.ok ? ok(answer.value.device) : answer
+    },
+    /** Ends the pairing and the connections of a device at once. */
+    revoke: (id: string, options: CallOptions = {}): Answer<RevokeDeviceResponse> =>
+      this.#json(RevokeDeviceResponse, { method: 'DELETE', path: devicePath(id) }, options),
+  }
+
+  /** Devices that ask to be paired (D41). */
+  readonly connectRequests = {
+    /** Those that wait, the oldest first. */
+    list: async (options: CallOptions = {}): Answer<ConnectRequestSummary[]> => {
+      const request: HttpRequest = { method: 'GET', path: REQUESTS_PATH }
+      const answer = await this.#json(ListConnectRequestsResponse, request, options)
+      return answer.ok ? ok(answer.value.requests) : answer
+    },
+    /** Devices can ask from now on, until the time in the answer. */
+    listen: (options: CallOptions = {}): Answer<ListenResponse> =>
+      this.#json(ListenResponse, { method: 'POST', path: `${REQUESTS_PATH}/listen` }, options),
+    /** The code in the answer is to be typed on that device. */
+    accept: (id: string, options: CallOptions = {}): Answer<AcceptConnectRequestResponse> => {
+      const path = `${REQUESTS_PATH}/${encodeURIComponent(id)}/accept`
+      return this.#json(AcceptConnectRequestResponse, { method: 'POST', path }, options)
+    },
+    deny: (id: string, options: CallOptions = {}): Answer<DenyConnectRequestResponse> => {
+      const path = `${REQUESTS_PATH}/${encodeURIComponent(id)}/deny`
+      return this.#json(DenyConnectRequestResponse, { method: 'POST', path }, options)
     },
   }
 
@@ -360,6 +418,9 @@ export class SwitchyardClient {
 
 const sessionPath = (id: string): string => `/api/v1/sessions/${encodeURIComponent(id)}`
 const KEYS_PATH = '/api/v1/auth/keys'
+const DEVICES_PATH = '/api/v1/devices'
+const devicePath = (id: string): string => `${DEVICES_PATH}/${encodeURIComponent(id)}`
+const REQUESTS_PATH = '/api/v1/connect-requests'
 const MEMORY_PATH = '/api/v1/memory'
 const memoryPath = (id: string): string => `${MEMORY_PATH}/${encodeURIComponent(id)}`
 const runRequest = (id: string): HttpRequest => ({ method: 'GET', path: `${sessionPath(id)}/run` })

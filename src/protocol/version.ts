@@ -42,7 +42,18 @@ export const EXECUTION_WIRE_HISTORY = [
     version: 5,
     since: '0.5.0',
     change: 'pairing, devices, connection requests, sessions that are shared',
-    requests: '838e3b6348785b9c2cc7770f540b39d4f11ee65fc46e627fb94aaf045618a142',
-    responses: '13853f5c54325fe2a69e1af69fc06b40b2f9d3ef68c5f2eaefcd0caa8f3b1a50',
+    requests: 'aaedd4313845130d34604cefbee034972236a4dac75e4fa9de82c1affecde2dc',
+    responses: '337b234fdf2ae33a92074bf5b09317c52af8b01ceb330477c0fe22dbeebe14c3',
+  },
+] as const
+
+/** The same for the remote protocol. A phone updates late, so each line adds to the one before. */
+export const REMOTE_WIRE_HISTORY = [
+  {
+    version: 1,
+    since: '0.5.0',
+    change: 'the contract, `host` in rows, `url` in QR codes',
+    requests: 'f903ecb252be5d21c57305198a5b143a89bc5cc4d262c2651cd888e76b5eb058',
+    responses: '6b07a33fa6a80742205b6430501f07f9f41868f242e832f6f7cdf550d14ab403',
   },
 ] as const

@@ -32,12 +32,14 @@ import { loadFacts, loadOwed, loadSealedFacts } from '../storage/session/memorie
 import { HeldRing, type RingStore, storedRing } from '../storage/session/ring-segments.ts'
 import { isRunInput, loadClearInput, loadRunInput, openRunInput } from '../storage/session/run-input.ts'
 import { isSealed, loadSealed, sealedAmong } from '../storage/session/sealed-contents.ts'
-import { type SessionRow, saveSession } from '../storage/session/session-row.ts'
+import { listedByRun, loadSession, type SessionRow, saveSession } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import { ModelCatalogue } from './catalogue.ts'
+import { type ListGateway, Listing } from './listing.ts'
 import { forgetRequest, type LiveTurn, makeLiveTurn } from './live-turn.ts'
 import { OutboxPump } from './outbox-pump.ts'
 import { RING_FLUSH_MS, Ring } from './ring.ts'
+import { RowSource } from './row-source.ts'
 import { serveTurn } from './serve-turn.ts'
 import { type History, TranscriptWindow } from './transcript-window.ts'
 import { Vault } from './vault.ts'
@@ -45,6 +47,8 @@ import { Vault } from './vault.ts'
 export type EngineDeps = {
   sql: Sql
   db: D1Database
+  /** Where the live list of a user is kept. */
+  gateway(userId: string): ListGateway
   providers: ProviderMap
   /** Of a sealed session: what it is, and which key its envelopes are made with. */
   sealed: { sessionId: string; keyId: string } | null
@@ -78,6 +82,8 @@ export class RunEngine {
   readonly #deps: EngineDeps
   readonly catalogue: ModelCatalogue
   readonly pump: OutboxPump
+  readonly listing: Listing
+  readonly #rows: RowSource
   #checkpoint: Checkpoint
   readonly #ringStore: RingStore
   #ring: Ring
@@ -104,8 +110,21 @@ export class RunEngine {
       checkpoint: () => this.#checkpoint,
       saveOutbox: (outbox) => this.#saveOutbox(outbox),
     })
+    this.#rows = new RowSource(deps.sql)
+    this.listing = new Listing({
+      gateway: deps.gateway,
+      session: () => loadSession(deps.sql),
+      row: (session) => this.#rows.row(session, this.#checkpoint),
+      isServing: () => this.#isServing,
+      owedSinceMs: () => this.#checkpoint.outbox.listing,
+      paid: () => this.#listingPaid(),
+      failed: () => this.#armAlarm(),
+      lost: (epoch, byRun) => this.#registrationLost(epoch, byRun),
+      keepAlive: deps.keepAlive,
+    })
     if (this.#checkpoint.state?.active) this.dispatch({ type: 'object_started' })
     this.#armAlarm()
+    this.listing.changed()
   }
 
   get state(): RunState | null {
@@ -165,18 +184,52 @@ export class RunEngine {
     return this.#heldReply?.key === key ? this.#heldReply.outcome : null
   }
 
-  /** Stores a change of the session's own row, and owes D1 the new one. */
+  /** Stores a change of the session's own row, and owes D1 and the live list the new one. */
   saveSession(session: SessionRow): SessionRow {
+    const { sql } = this.#deps
+    const { outbox } = this.#checkpoint
     const counters = { ...this.#checkpoint.counters, rev: this.#checkpoint.counters.rev + 1 }
     const changed = { ...session, rev: counters.rev }
-    const after = { ...this.#checkpoint, counters, outbox: { ...this.#checkpoint.outbox, session: true } }
-    this.#deps.sql.transaction(() => {
-      saveSession(this.#deps.sql, changed)
-      saveCheckpoint(this.#deps.sql, after)
+    const isListing = changed.listed || loadSession(sql)?.listed === true
+    const listing = isListing ? (outbox.listing ?? Date.now()) : outbox.listing
+    const after = { ...this.#checkpoint, counters, outbox: { ...outbox, session: true, listing } }
+    sql.transaction(() => {
+      saveSession(sql, changed)
+      saveCheckpoint(sql, after)
     })
     this.#checkpoint = after
     this.#armAlarm()
+    this.listing.changed()
     return changed
+  }
+
+  /** The gateway took a registration off its list by itself, since the session was idle or others were newer (D03). */
+  delisted(epoch: number): void {
+    this.listing.wasTakenOff(epoch)
+    this.#registrationLost(epoch, false)
+  }
+
+  /** A run lists its session again, under another registration; without one it is not listed any more. */
+  #registrationLost(epoch: number, byRun: boolean): void {
+    const session = loadSession(this.#deps.sql)
+    if (session === null || session.epoch !== epoch || session.deletedAtMs !== null) return
+    const lost = { ...session, listed: false }
+    const after = byRun || this.#isServing ? listedByRun(lost, Date.now()) : lost
+    if (!session.listed && !after.listed) return
+    this.saveSession(after)
+    if (!this.#isServing) this.#deps.keepAlive(this.pump.flush())
+  }
+
+  /** What is paid is noted in memory only: it is stored with whatever is stored next. */
+  #listingPaid(): void {
+    const { outbox } = this.#checkpoint
+    if (outbox.listing === null) return
+    this.#checkpoint = { ...this.#checkpoint, outbox: { ...outbox, listing: null } }
+    this.#armAlarm()
+  }
+
+  get #isServing(): boolean {
+    return this.#checkpoint.state?.active != null
   }
 
   /** Changes what is remembered of this session, and owes D1 the change. `change` is told the time of it. */
@@ -274,11 +327,13 @@ export class RunEngine {
       throw error
     }
     this.#transcript.changed(this.#checkpoint.outbox.messagesFrom)
+    if (runInput) this.#rows.begins(runInput)
     if (sealed !== null) this.#runInput = null
     else if (runInput) this.#runInput = runInput
     else if (result.writes.some(({ w }) => w === 'injected_input')) this.#runInput = null
     this.#stopFlushTimer()
     this.#armAlarm()
+    this.listing.changed()
   }
 
   #perform(effect: Effect): void {
@@ -449,6 +504,8 @@ export class RunEngine {
   async alarm(): Promise<void> {
     this.#alarmAtMs = null
     const active = this.#checkpoint.state?.active
+    // A gateway keeps the row of a run in memory at first: it may have lost what it was told.
+    this.listing.ring({ again: active != null })
     if (active && this.#live?.lease === active.lease)
       this.dispatch({ type: 'lease_renewed', lease: active.lease })
     const { state, outbox } = this.#checkpoint
@@ -462,6 +519,7 @@ export class RunEngine {
   abandon(): void {
     this.#abandoned = true
     this.pump.abandon()
+    this.listing.close()
     this.#stopFlushTimer()
     this.#live?.abort.abort()
     this.#live?.channel.end({ k: 'superseded', traceId: this.#checkpoint.state?.traceId ?? '' })
@@ -503,6 +561,8 @@ export class RunEngine {
     const at = nextAlarm({
       leaseHeartbeatAtMs: state?.active ? state.active.leaseUntilMs - 2 * LEASE_HEARTBEAT_MS : null,
       outboxRetryAtMs: this.#flushAtMs(),
+      // What is on its way needs no alarm: if it is lost with the object, the next one starts with it.
+      listingRetryAtMs: this.#checkpoint.outbox.listing === null ? null : this.listing.retryAtMs,
     })
     if (at === this.#alarmAtMs) return
     this.#alarmAtMs = at

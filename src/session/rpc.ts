@@ -65,4 +65,6 @@ export interface SessionRpc {
   expire(userId: string, cutoffs: SessionCutoffs): Promise<Result<boolean, Failure>>
   /** Drops the traces of turns that ended before this time, here and in D1; says from when on there are any (D31). */
   expireTraces(userId: string, beforeMs: number): Promise<Result<number, Failure>>
+  /** The user's gateway took this registration off the live list by itself (D03). Says nothing of others. */
+  delisted(userId: string, epoch: number): Promise<void>
 }

@@ -22,12 +22,20 @@ import { writeChanges } from '../storage/d1/memory.ts'
 import { expireTraceCopies, type SessionCutoffs } from '../storage/d1/retention.ts'
 import { deleteSession } from '../storage/d1/sessions.ts'
 import { digestOf } from '../storage/digest.ts'
+import { makeSql } from '../storage/object-sql.ts'
 import { retryDelayMs, retryDelaySinceMs } from '../storage/outbox.ts'
 import { loadKey } from '../storage/session/idempotency.ts'
 import { deleteFact, type FactPatch, loadOwed, putFact, toRecord } from '../storage/session/memories.ts'
 import { migrateSession } from '../storage/session/migrations.ts'
 import { loadPolicies, policiesOfTurns } from '../storage/session/policies.ts'
-import { loadSession, type SessionRow, saveSession, toSummary } from '../storage/session/session-row.ts'
+import {
+  listedAnew,
+  loadSession,
+  NOT_LISTED,
+  type SessionRow,
+  saveSession,
+  toSummary,
+} from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import {
   eachCall,
@@ -42,6 +50,7 @@ import { type RequestContext, RunEngine } from './engine.ts'
 import { isExpired } from './expiry.ts'
 import { lineStream, sessionRecords } from './export.ts'
 import { listFacts } from './facts.ts'
+import type { ListGateway } from './listing.ts'
 import { refuseLongResults } from './long-results.ts'
 import { refuseLongWords } from './long-words.ts'
 import { previewTurn } from './preview.ts'
@@ -49,12 +58,11 @@ import type { NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
 import { RunAnswers } from './run-answers.ts'
 import { clearMessages, openTraces, sealedMessages } from './sealed-views.ts'
 import { withSettled } from './settled.ts'
-import { makeSql } from '../storage/object-sql.ts'
 import { policiesOf, traceWindow } from './traces.ts'
 import { ANSWER_WAIT_MS, atMost } from './waiting.ts'
 
 /** What the object needs of its deployment; providers are read from the text variables. */
-export type SessionEnv = { DB: D1Database }
+export type SessionEnv = { DB: D1Database; GATEWAY: DurableObjectNamespace }
 
 /** The deletion mark of a session that nobody was told of: the time of no deletion that anybody asked for. */
 const UNMADE_MS = 0
@@ -93,6 +101,8 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
           ? null
           : { sessionId: session.sessionId, keyId: session.keyId },
       db: this.env.DB,
+      // The stub's generated type is too deep to spell out; the interface is what it serves.
+      gateway: (userId) => this.env.GATEWAY.getByName(userId) as unknown as ListGateway,
       providers: makeProviders(this.#config),
       setAlarm: (atMs) =>
         this.ctx.waitUntil(atMs === null ? this.ctx.storage.deleteAlarm() : this.ctx.storage.setAlarm(atMs)),
@@ -117,6 +127,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       archivedAtMs: null,
       deletedAtMs: null,
       rev: 0,
+      ...NOT_LISTED,
     }
     migrateSession(this.#sql)
     this.#sql.transaction(() => saveSession(this.#sql, row))
@@ -140,12 +151,15 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     })
   }
 
-  /** Changes title or archive state; works on archived sessions, which is how they come back (EC 2.9). */
+  /** Changes title, archive state or sharing; works on archived sessions, which is how they come back (EC 2.9, D03). */
   async update(userId: string, patch: UpdateSessionRequest): Promise<Result<SessionSummary, Failure>> {
     const found = this.#open(userId, { archivedToo: true })
     if (!found.ok) return found
     const { session, engine } = found.value
     const nowMs = Date.now()
+    const archivedAtMs = patch.archived == null ? session.archivedAtMs : patch.archived ? nowMs : null
+    if (patch.shared && archivedAtMs !== null)
+      return err(failure('invalid_request', 'an archived session is not listed live: restore it first'))
     // Nobody could stop a turn in an archived session: it would look like none (U28).
     if (patch.archived && engine.state?.active) {
       const message = { type: 'break' } as const
@@ -158,15 +172,26 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
         localOnly: false,
       })
     }
-    const changed = engine.saveSession({
+    const patched = {
       ...session,
       title: patch.title ?? session.title,
-      archivedAtMs: patch.archived == null ? session.archivedAtMs : patch.archived ? nowMs : null,
+      archivedAtMs,
       updatedAtMs: nowMs,
-    })
+      listed: session.listed && archivedAtMs === null && patch.shared !== false,
+      sharingOff: patch.shared == null ? session.sharingOff : !patch.shared,
+    }
+    const changed = engine.saveSession(patch.shared && !session.listed ? listedAnew(patched, nowMs) : patched)
     await this.ctx.storage.sync()
-    await engine.pump.flush()
+    await Promise.all([engine.pump.flush(), atMost(engine.listing.told(), ANSWER_WAIT_MS)])
     return ok(toSummary(changed))
+  }
+
+  /** The gateway took the session off the live list by itself; of a registration that is over this is no news (D03). */
+  async delisted(userId: string, epoch: number): Promise<void> {
+    const found = this.#open(userId, { archivedToo: true })
+    if (!found.ok) return
+    found.value.engine.delisted(epoch)
+    await this.ctx.storage.sync()
   }
 
   /** Deletes everything. From the first line on the session answers nothing, whatever D1 does (D26). */
@@ -436,7 +461,8 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     await atMost(deletion, ANSWER_WAIT_MS)
   }
 
-  async #finishDeletion({ userId, sessionId, deletedAtMs }: SessionRow): Promise<void> {
+  async #finishDeletion(session: SessionRow): Promise<void> {
+    const { userId, sessionId, deletedAtMs } = session
     try {
       const db = openDatabase(this.env.DB)
       // What is remembered of the user outlives the session: D1 has it before the rest goes (EC 16).
@@ -444,6 +470,8 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       await withDeadline(writeChanges(db, { userId, sessionId }, owed), D1_DEADLINE_MS)
       const withKey = deletedAtMs === UNMADE_MS
       await withDeadline(deleteSession(db, userId, sessionId, { withKey }), D1_DEADLINE_MS)
+      // Whoever lists sessions finds it nowhere any more: nor does a device.
+      if (this.#engine !== null) await withDeadline(this.#engine.listing.end(session), D1_DEADLINE_MS)
     } catch (error) {
       console.warn(`deleting a session's copy failed: ${error instanceof Error ? error.name : 'error'}`)
       await this.ctx.storage.setAlarm(Date.now() + retryDelaySinceMs(deletedAtMs ?? 0, Date.now()))

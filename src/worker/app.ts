@@ -1,5 +1,4 @@
 import { Hono } from 'hono'
-import openapi from '../../schemas/execution/openapi.json'
 import type { StatusResponse } from '../protocol/execution/auth.ts'
 import { failure } from '../protocol/execution/errors.ts'
 import { ROUTES } from '../protocol/execution/routes.ts'
@@ -13,10 +12,14 @@ import { queryGuard } from './middleware/query-guard.ts'
 import { rateLimit } from './middleware/rate-limit.ts'
 import { account } from './routes/account.ts'
 import { auth } from './routes/auth.ts'
+import { connectRequests } from './routes/connect-requests.ts'
+import { devices } from './routes/devices.ts'
 import { accountExport, sessionExport } from './routes/export.ts'
+import { gatewaySocket } from './routes/gateway-socket.ts'
 import { keys } from './routes/keys.ts'
 import { llm } from './routes/llm.ts'
 import { memory } from './routes/memory.ts'
+import { pairing } from './routes/pairing.ts'
 import { runs } from './routes/runs.ts'
 import { sessions } from './routes/sessions.ts'
 
@@ -26,18 +29,20 @@ export const app = new Hono<AppEnv>()
 app.use(localHost, crossOrigin, queryGuard, rateLimit)
 
 app.get('/status', (c) => c.json({ status: 'ok', version: ROUTER_VERSION } satisfies StatusResponse))
-app.get('/api/v1/openapi.json', (c) => c.json(openapi))
-app.get('/', (c) =>
-  c.html(`<!doctype html><meta charset="utf-8"><title>Switchyard</title>
-<h1>Switchyard</h1><p>A router for LLM coding sessions, release ${ROUTER_VERSION}. It speaks JSON under
-<a href="/api/v1/openapi.json">/api/v1</a>; use the <code>switchyard</code> command or a client of that API.</p>`),
+// Loaded when it is asked for: a Worker that starts would evaluate all of it.
+app.get('/api/v1/openapi.json', async (c) =>
+  c.json((await import('../../schemas/execution/openapi.json')).default),
 )
+app.route('/', gatewaySocket)
 app.route('/api/v1/auth/keys', keys)
 app.route('/api/v1/auth', account)
 app.route('/api/v1/auth', auth)
+app.route('/api/v1/connect-requests', connectRequests)
+app.route('/api/v1/devices', devices)
 app.route('/api/v1/export', accountExport)
 app.route('/api/v1/llm', llm)
 app.route('/api/v1/memory', memory)
+app.route('/api/v1/pairing', pairing)
 app.route('/api/v1/sessions', runs)
 app.route('/api/v1/sessions', sessions)
 app.route('/api/v1/sessions', sessionExport)

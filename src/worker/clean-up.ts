@@ -1,3 +1,4 @@
+import type { GatewayRpc } from '../gateway/rpc.ts'
 import { mapBounded } from '../providers/map-bounded.ts'
 import type { SessionRpc } from '../session/rpc.ts'
 import { listDeletedUsers } from '../storage/d1/accounts.ts'
@@ -15,6 +16,7 @@ import type { Retention } from './retention-config.ts'
 export type CleanUpDeps = {
   db: Database
   session(id: string): SessionRpc
+  gateway(userId: string): Pick<GatewayRpc, 'remove'>
   retention: Retention
   now(): number
 }
@@ -50,7 +52,7 @@ const VISIT_MS = 5_000
  * what fails is logged and comes again next hour. Never throws.
  */
 export async function cleanUp(deps: CleanUpDeps): Promise<CleanUpReport> {
-  const { db, session, retention, now } = deps
+  const { db, session, gateway, retention, now } = deps
   const startMs = now()
   const report: CleanUpReport = { rows: 0, accounts: 0, sessionsRemoved: 0, tracesExpired: 0, failures: 0 }
   const run: Run = { deps, report, deadlineMs: startMs + RUN_MS }
@@ -75,7 +77,7 @@ export async function cleanUp(deps: CleanUpDeps): Promise<CleanUpReport> {
   await duty('deleted accounts', async () => {
     for (const userId of await listDeletedUsers(db)) {
       if (now() >= run.deadlineMs) return
-      await finishAccountDeletion({ db, session, now }, userId, run.deadlineMs)
+      await finishAccountDeletion({ db, session, gateway, now }, userId, run.deadlineMs)
       report.accounts++
     }
   })

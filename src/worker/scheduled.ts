@@ -1,6 +1,6 @@
 import { openDatabase } from '../storage/d1/database.ts'
 import { type CleanUpReport, cleanUp } from './clean-up.ts'
-import { type Env, sessionStub } from './env.ts'
+import { type Env, gatewayStub, sessionStub } from './env.ts'
 import { parseRetention } from './retention-config.ts'
 
 /** The Worker's cron trigger (wrangler.toml): the hourly clean-up (D31). */
@@ -14,6 +14,7 @@ export async function scheduled(
   const report: CleanUpReport = await cleanUp({
     db: openDatabase(env.DB),
     session: (id) => sessionStub(env, id),
+    gateway: (userId) => gatewayStub(env, userId),
     retention,
     now: Date.now,
   })

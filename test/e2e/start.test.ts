@@ -146,6 +146,20 @@ describe('npm start', PATIENCE, () => {
     other.close()
   })
 
+  test('[D42] --lan with a router that already runs is refused: that one would tell devices nothing', async () => {
+    const running = createServer((_request, response) => {
+      response.setHeader('Content-Type', 'application/json').end('{"status":"ok","version":"0.0.0"}')
+    }).listen(0, '127.0.0.1')
+    await once(running, 'listening')
+    const { port: taken } = running.address() as AddressInfo
+    const { code, err } = await npmStart(['--lan', '--persist-to', state], { PORT: String(taken) })
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: `error: A router already runs at http://127.0.0.1:${taken}. It does not know where devices could reach it: stop it, then start again with --lan.\n`,
+    })
+    running.close()
+  })
+
   test('--help starts nothing', async () => {
     const { code, out } = await npmStart(['--help'])
     expect(code).toBe(0)

@@ -1,5 +1,7 @@
+import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
+import { Gateway } from '../../src/gateway/gateway.ts'
 import { DeleteAccountResponse } from '../../src/protocol/execution/account.ts'
 import { ListProvidersResponse } from '../../src/protocol/execution/models.ts'
 import { ok } from '../../src/protocol/result.ts'
@@ -10,9 +12,10 @@ import { openDatabase } from '../../src/storage/d1/database.ts'
 import { newId } from '../../src/storage/ids.ts'
 import { finishAccountDeletion } from '../../src/worker/account-deletion.ts'
 import { cleanUp } from '../../src/worker/clean-up.ts'
-import { type Env, sessionStub } from '../../src/worker/env.ts'
+import { type Env, gatewayStub, sessionStub } from '../../src/worker/env.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { down, failStatements } from '../support/workers/d1.ts'
+import { pairDevice } from '../support/workers/gateway-device.ts'
 import { until } from '../support/workers/hold.ts'
 import { type Client, makeClient, parsed, refused, send, sendWith } from '../support/workers/router.ts'
 import { scriptModels } from '../support/workers/scripted-models.ts'
@@ -41,6 +44,7 @@ const tidy = () =>
   cleanUp({
     db: openDatabase(env.DB),
     session: (id) => sessionStub(env as unknown as Env, id),
+    gateway: (id) => gatewayStub(env as unknown as Env, id),
     retention: { tracesDays: 0, archivedDays: 0, sessionsDays: 0 },
     now: Date.now,
   })
@@ -66,6 +70,7 @@ describe('deleting an account', () => {
       'api_keys',
       'auth_tokens',
       'create_keys',
+      'gateways',
       'sessions',
       'user_memory',
       'users',
@@ -169,6 +174,39 @@ describe('what the request leaves', () => {
     for (const id of sessions) await until(() => isEmpty(id))
   })
 
+  it('[EC 22] its gateway keeps nothing of its devices', async () => {
+    const { client } = await makeFull()
+    const { deviceId } = await pairDevice(client)
+    const gateway = env.GATEWAY.getByName(client.userId)
+    const stored = () =>
+      runInDurableObject(gateway, (_object, { storage }) =>
+        storage.sql
+          .exec("SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'")
+          .toArray()
+          .map(({ name }) => String(name)),
+      )
+    expect(deviceId).toMatch(/^[0-9a-f]{16}$/)
+    expect(await stored()).not.toEqual([])
+    await erase(client)
+    await until(() => nothingOf(client.userId))
+    expect(await stored()).toEqual([])
+  })
+
+  it('[D31] a gateway that cannot be removed holds up no session, and is tried again', async () => {
+    const { client, sessions } = await makeFull()
+    const { socket } = await pairDevice(client)
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    const broken = vi.spyOn(Gateway.prototype, 'remove').mockRejectedValue(new Error('out of order'))
+    await erase(client)
+    for (const id of sessions) await until(() => isEmpty(id))
+    await until(async () => broken.mock.results.length > 1)
+    expect((await rowsWith(client.userId)).users).toHaveLength(1)
+    broken.mockRestore()
+    await tidy()
+    expect(await socket.next()).toMatchObject({ code: 'revoked' })
+    await until(() => nothingOf(client.userId))
+  })
+
   it('[D31] rows that were late when their object answered go in the same run', async () => {
     const { client, sessions } = await makeFull()
     const db = openDatabase(env.DB)
@@ -178,6 +216,7 @@ describe('what the request leaves', () => {
       {
         db,
         now: Date.now,
+        gateway: (id) => gatewayStub(env as unknown as Env, id),
         session: (id) => {
           const stub = sessionStub(env as unknown as Env, id)
           // The object has answered, and D1 has not heard of it yet.

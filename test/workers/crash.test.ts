@@ -7,6 +7,7 @@ import { setClock, stopClock } from '../support/workers/clock.ts'
 import { onFlush } from '../support/workers/d1.ts'
 import { eachCase } from '../support/workers/each-case.ts'
 import { Hold, until } from '../support/workers/hold.ts'
+import { quietGateway } from '../support/workers/live-list.ts'
 import { type Client, makeClient, parsed, refused, turnAs, turnOf } from '../support/workers/router.ts'
 import { type ChatRequest, type Reply, scriptModels } from '../support/workers/scripted-models.ts'
 import {
@@ -384,6 +385,7 @@ describe('the lock', () => {
 })
 
 describe('after a turn', () => {
+  beforeEach(quietGateway)
   const endings: { name: string; run: (id: string) => Promise<unknown> }[] = [
     {
       name: 'that completed',

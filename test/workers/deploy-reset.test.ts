@@ -193,7 +193,7 @@ describe('a deploy while a run waits', () => {
   })
 })
 
-/** What the Worker of each release calls; a release that calls more adds a line, and none is ever changed. */
+/** What the Worker of each release calls, and the gateway; a release that calls more adds a line, and none is ever changed. */
 const CALLED_SINCE: Record<string, string[]> = {
   '0.1.0': [
     'create',
@@ -210,6 +210,7 @@ const CALLED_SINCE: Record<string, string[]> = {
   '0.2.0': ['putMemory', 'deleteMemory', 'exportLines', 'expire', 'expireTraces'],
   '0.3.0': ['revokeGrant'],
   '0.4.0': ['facts'],
+  '0.5.0': ['delisted'],
 }
 
 describe('versions side by side', () => {

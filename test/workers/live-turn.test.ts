@@ -28,6 +28,7 @@ function makeEngine(sql: Sql, whileAnswering: (credential: string | undefined) =
   return new RunEngine({
     sql,
     db: env.DB,
+    gateway: () => ({ putRow: async () => true, removeRow: async () => {} }),
     providers: new Map([['ollama', provider]]),
     sealed: null,
     setAlarm: () => {},

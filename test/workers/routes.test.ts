@@ -8,6 +8,7 @@ import { newId } from '../../src/storage/ids.ts'
 import { app } from '../../src/worker/app.ts'
 import { makeExecute, routeTo } from '../support/workers/bodies.ts'
 import { describeEach } from '../support/workers/each-case.ts'
+import { askToConnect, openPairing, pairDevice } from '../support/workers/gateway-device.ts'
 import { Hold } from '../support/workers/hold.ts'
 import {
   type Client,
@@ -39,7 +40,10 @@ const BODIES: Partial<Record<Route['operationId'], unknown>> = {
   previewTurn: makeExecute('hi'),
   continueTurn: { type: 'break' },
   putMemory: { content: 'likes tea' },
+  renameDevice: { name: 'another' },
 }
+
+let askedFrom = 0
 
 /** What has to be there for a path to name it. */
 const NAMED: Readonly<Record<string, (who: Client, sessionId: string) => Promise<string>>> = {
@@ -48,6 +52,14 @@ const NAMED: Readonly<Record<string, (who: Client, sessionId: string) => Promise
     const id = newId()
     await who.send('PUT', `/api/v1/memory/${id}`, BODIES.putMemory)
     return id
+  },
+  '{device_id}': async (who) => (await pairDevice(who)).deviceId,
+  '{request_id}': async (who) => {
+    await who.send('POST', '/api/v1/connect-requests/listen')
+    // One request per address: each test asks from another.
+    const headers = { 'CF-Connecting-IP': `10.0.0.${++askedFrom}` }
+    const { gateway_id } = await openPairing(who)
+    return (await askToConnect(gateway_id, {}, { headers })).requestId
   },
   '{grant_id}': async (who, sessionId) => {
     const asking = { ...routeTo('ollama/small'), privacy: { local: { mode: 'ask' as const } } }
@@ -79,12 +91,13 @@ async function sessionWithRun(): Promise<string> {
   return sessionId
 }
 
-it('[EC 2] the Worker serves exactly the routes of the contract, and its front page', () => {
+it('[EC 2] the Worker serves exactly the routes of the contract, its front page and the sockets', () => {
   const served = app.routes
     .filter(({ method }) => method !== 'ALL')
     .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
   const published = ROUTES.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
-  expect([...new Set(served)].sort()).toEqual([...published, 'GET /'].sort())
+  // What devices dial is described with the remote protocol, and is no operation of this API.
+  expect([...new Set(served)].sort()).toEqual([...published, 'GET /', 'GET /g/{gateway_id}'].sort())
 })
 
 it('[D53] the front page says what this is', async () => {

@@ -65,6 +65,7 @@ describe('create and read', () => {
       created_at: session.created_at,
       updated_at: session.created_at,
       archived: false,
+      shared: false,
     })
     expect(session.created_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     expect(await list()).toEqual([session])

@@ -84,11 +84,12 @@ export function alternatives(
 export const listedValues = (option: SchemaNode): string[] | undefined => values(option)?.map(String).sort()
 
 /**
- * What tells one object of a union from the others: the properties that can have one value only, or else the ones
- * that must be there.
+ * What tells one object of a union from the others: the properties that must be there and can have one value only, or
+ * else the ones that must be there.
  */
 export function tagOf(components: Components, option: SchemaNode): string {
   const tags = Object.entries(option.properties ?? {}).flatMap(([key, property]) => {
+    if (!option.required?.includes(key)) return []
     const listed = property.$ref === undefined ? values(property) : values(resolveRef(components, property))
     return listed?.length === 1 ? [`${key}=${listed[0]}`] : []
   })

@@ -14,7 +14,7 @@ import type { Answer, CliIo } from '../io.ts'
 import { requireKey, requireKeys } from '../keys/find-key.ts'
 import { openKeyStore } from '../keys/key-folder.ts'
 import { keyLines, listedKeys } from '../keys/key-list.ts'
-import { qrCode } from '../keys/qr-code.ts'
+import { isColoredOnOut, qrCode } from '../qr-code.ts'
 
 /** `keys list | export | import`. */
 export function addKeyCommands(program: Command, deps: CommandDeps, end: (exitCode: number) => void): void {
@@ -68,8 +68,7 @@ Examples:
       const options = optionsOf<{ qr?: boolean }>(command)
       const io = deps.makeIo(options)
       const line = keyLine(await requireKey(openKeyStore(), typed))
-      const colored = io.outIsTty && options.color !== false && (process.env.NO_COLOR ?? '') === ''
-      io.out(options.qr ? qrCode(line, colored) : `${line}\n`)
+      io.out(options.qr ? qrCode(line, isColoredOnOut(io, options)) : `${line}\n`)
       if (io.outIsTty)
         io.err(
           `${io.paint.yellow('warning')}: whoever has this ${options.qr ? 'code' : 'line'} can read every session under the key\n`,

@@ -20,6 +20,9 @@ Options:
   --model MODEL         use this model: provider/model, or the name of an Ollama model, or
                         ${DEMO_MODEL}
   --session ID          go on in this session instead of a new one
+  --lan                 let devices on the local network and on overlay networks (Tailscale and the
+                        like) connect, and run until stopped with Ctrl-C, also without a terminal.
+                        Only their sockets are let in; the API stays on 127.0.0.1
   --persist-to FOLDER   keep the router's state there instead of .wrangler/state
   --help                show this
 
@@ -33,7 +36,8 @@ for instance after \`ollama pull qwen3:8b\`. Otherwise a built-in demo model ans
 rules and is no language model.
 
 A router that already runs here (npm run dev, or another npm start) is used as it is and is not
-stopped at the end. Everything that was started is.
+stopped at the end. Everything that was started is. With --lan there must be none: a router learns
+only at its start where devices reach it.
 `
 
 export type StartArguments = {
@@ -45,6 +49,8 @@ export type StartArguments = {
   model: string | undefined
   sessionId: string | undefined
   persistTo: string | undefined
+  /** Whether devices on the local network may connect. */
+  lan: boolean
 }
 
 /** Reads the command line and the environment. The error is a sentence for the user. */
@@ -72,6 +78,7 @@ export function readStartArguments(
     model: nonEmpty(values.model) ?? nonEmpty(env.SWITCHYARD_MODEL),
     sessionId,
     persistTo: nonEmpty(values['persist-to']),
+    lan: values.lan ?? false,
   })
 }
 
@@ -85,6 +92,7 @@ function parse(argv: readonly string[]) {
           help: { type: 'boolean', short: 'h' },
           model: { type: 'string' },
           session: { type: 'string' },
+          lan: { type: 'boolean' },
           'persist-to': { type: 'string' },
         },
       }),

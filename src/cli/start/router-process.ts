@@ -4,11 +4,14 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { DIE_WITH_PARENT, OWN_NODE, ROOT } from '../../../scripts/lib-node/repository.mjs'
 import { SwitchyardClient } from '../../client/client.ts'
+import type { Route } from '../../protocol/remote/handshake-request.ts'
 import { err, ok, type Result } from '../../protocol/result.ts'
 import { EXIT } from '../exit-code.ts'
 
 /** A router that was started here. */
 export type RouterProcess = {
+  /** Resolves when it is gone, whoever ended it. */
+  ended: Promise<void>
   /** Resolves when it is gone. */
   stop(): Promise<void>
   /** For an `exit` handler, which cannot wait. */
@@ -36,6 +39,8 @@ export type RouterOptions = {
   port: number
   persistTo: string
   ollamaUrl: string
+  /** Where devices reach it; absent while only this machine does. */
+  lanRoutes?: readonly Route[]
   /** Called about every second while it starts. */
   onProgress: (elapsedMs: number) => void
   /** Gives the start up. */
@@ -47,11 +52,12 @@ export type RouterOptions = {
  * the terminal reaches the conversation and not the router.
  */
 export async function startRouter(options: RouterOptions): Promise<Result<RouterProcess, RouterFailure>> {
-  const { port, persistTo, ollamaUrl } = options
+  const { port, persistTo, ollamaUrl, lanRoutes } = options
   const log = openLog(persistTo)
   if (!log.ok) return log
   const args = [
     ...['--port', String(port), '--persist-to', persistTo, '--var', `OLLAMA_BASE_URL:${ollamaUrl}`],
+    ...(lanRoutes === undefined ? [] : ['--var', `LAN_ROUTES:${JSON.stringify(lanRoutes)}`]),
     // Two routers that start at the same moment could choose the same debugging port.
     ...['--inspector-port', '0'],
   ]
@@ -82,10 +88,11 @@ function openLog(persistTo: string): Result<number, RouterFailure> {
 }
 
 function routerProcess(child: ChildProcess): RouterProcess {
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   return {
+    ended,
     stop: async () => {
       if (hasEnded(child)) return
-      const ended = new Promise((resolve) => child.once('exit', resolve))
       child.kill('SIGTERM')
       const late = new AbortController()
       await Promise.race([

@@ -14,7 +14,7 @@ type Shapes = Readonly<Record<string, z.ZodType>>
 type Override = NonNullable<NonNullable<Parameters<typeof z.toJSONSchema>[1]>['override']>
 
 /** Where the published schema says another thing than zod's own reading of the type. */
-const asPublished: Override = ({ zodSchema, jsonSchema }) => {
+export const asPublished: Override = ({ zodSchema, jsonSchema }) => {
   const { def } = zodSchema._zod
   // Unknown fields are ignored on the wire (EC 1): only `strictObject` closes a schema.
   if (def.type === 'object' && def.catchall === undefined) delete jsonSchema.additionalProperties

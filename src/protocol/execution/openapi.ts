@@ -39,6 +39,7 @@ const TAGS: Record<Route['tag'], string> = {
   llm: 'Providers and models',
   memory: 'What is remembered',
   export: 'Everything, to take along',
+  devices: 'Phones and other devices: pairing them, and looking after them',
 }
 
 const refTo = (name: string) => `#/components/schemas/${name}`

@@ -24,6 +24,7 @@ export type Tag =
   | 'llm'
   | 'memory'
   | 'export'
+  | 'devices'
 
 export type Route = {
   method: 'get' | 'post' | 'put' | 'delete'
@@ -71,6 +72,22 @@ export const KEY_ID: Parameter = {
   in: 'path',
   required: true,
   description: 'The API key, as the list of keys names it.',
+  schema: { type: 'string' },
+}
+
+export const DEVICE_ID: Parameter = {
+  name: 'device_id',
+  in: 'path',
+  required: true,
+  description: 'The device, as the list of devices names it.',
+  schema: { type: 'string' },
+}
+
+export const REQUEST_ID: Parameter = {
+  name: 'request_id',
+  in: 'path',
+  required: true,
+  description: 'The request, as the list of connection requests names it.',
   schema: { type: 'string' },
 }
 

@@ -16,6 +16,7 @@ export const SessionSummary = z
     created_at: Timestamp,
     updated_at: Timestamp,
     archived: z.boolean(),
+    shared: z.boolean().optional().describe('The session is listed live on the paired devices of its user.'),
   })
   .meta({ id: 'SessionSummary' })
 export type SessionSummary = z.infer<typeof SessionSummary>
@@ -59,9 +60,16 @@ export const CreateSessionRequest = z
   .meta({ id: 'CreateSessionRequest' })
 export type CreateSessionRequest = z.infer<typeof CreateSessionRequest>
 
-/** `PUT /sessions/{id}` (EC 2.9): absent or null fields stay as they are. */
+/** `PUT /sessions/{id}` (EC 2.9): absent or null fields stay as they are. `shared` is our addition. */
 export const UpdateSessionRequest = z
-  .object({ title: z.string().nullish(), archived: z.boolean().nullish() })
+  .object({
+    title: z.string().nullish(),
+    archived: z.boolean().nullish(),
+    shared: z
+      .boolean()
+      .nullish()
+      .describe('`true` lists the session live; `false` takes it off, and runs do not list it again.'),
+  })
   .meta({ id: 'UpdateSessionRequest' })
 export type UpdateSessionRequest = z.infer<typeof UpdateSessionRequest>
 

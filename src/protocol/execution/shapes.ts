@@ -3,6 +3,7 @@
  * it, so a type that is not here is not part of the contract. It defines no shape itself.
  */
 
+import { PairingQr } from '../remote/pairing-qr.ts'
 import {
   ApiKeySummary,
   CreateApiKeyResponse,
@@ -19,6 +20,19 @@ import {
   ToolResult,
   UserMessage,
 } from './continue.ts'
+import {
+  AcceptConnectRequestResponse,
+  ConnectRequestSummary,
+  DenyConnectRequestResponse,
+  DeviceSummary,
+  ListConnectRequestsResponse,
+  ListDevicesResponse,
+  ListenResponse,
+  OpenPairingResponse,
+  RenameDeviceRequest,
+  RenameDeviceResponse,
+  RevokeDeviceResponse,
+} from './devices.ts'
 import { ApiError, ApiErrorBody } from './errors.ts'
 import {
   Attachments,
@@ -154,6 +168,7 @@ export const REQUEST_SHAPES = {
   PrivacyPolicy,
   PutMemoryRequest,
   RemotePrivacy,
+  RenameDeviceRequest,
   RoutingPolicy,
   RoutingRule,
   Skill,
@@ -167,6 +182,7 @@ export const REQUEST_SHAPES = {
 
 /** What only the router sends: answers, stream events and their parts. Published as output. */
 export const RESPONSE_SHAPES = {
+  AcceptConnectRequestResponse,
   AnswerEnding,
   ApiError,
   ApiErrorBody,
@@ -178,6 +194,7 @@ export const RESPONSE_SHAPES = {
   ClassificationInputs,
   CompletedTurn,
   Confidence,
+  ConnectRequestSummary,
   ConsideredModel,
   ContextExclusion,
   ContextOutcome,
@@ -190,6 +207,8 @@ export const RESPONSE_SHAPES = {
   DeleteAccountResponse,
   DeleteMemoryResponse,
   DeleteSessionResponse,
+  DenyConnectRequestResponse,
+  DeviceSummary,
   EndedRun,
   ExportedToolCall,
   ExportRecord,
@@ -197,6 +216,9 @@ export const RESPONSE_SHAPES = {
   Grant,
   IntentSource,
   ListApiKeysResponse,
+  ListConnectRequestsResponse,
+  ListDevicesResponse,
+  ListenResponse,
   ListMemoryResponse,
   ListModelsResponse,
   ListProvidersResponse,
@@ -212,6 +234,8 @@ export const RESPONSE_SHAPES = {
   ModelDescriptor,
   ModelParameters,
   ModelUsage,
+  OpenPairingResponse,
+  PairingQr,
   Payload,
   PendingApproval,
   PlanStatus,
@@ -222,8 +246,10 @@ export const RESPONSE_SHAPES = {
   ProviderDescriptor,
   ProviderErrorCategory,
   PutMemoryResponse,
+  RenameDeviceResponse,
   RequiredPermission,
   RevokeApiKeyResponse,
+  RevokeDeviceResponse,
   RevokeGrantResponse,
   RoutingDecision,
   RoutingDecisionPayload,

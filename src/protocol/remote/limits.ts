@@ -36,6 +36,8 @@ export const STATIC_TOKEN_TTL_MS = 30 * 24 * 3_600_000
 export const ACCESS_TOKEN_TTL_MS = 15 * 60_000
 export const MAX_RETIRED_FINGERPRINTS = 1024
 
+/** How long connection requests are taken after the owner has asked for them (D41). */
+export const LISTEN_WINDOW_MS = 10 * 60_000
 export const MAX_CONNECT_REQUESTS = 4
 /** How long a request waits for the owner, and then for the code to be typed. */
 export const CONNECT_REQUEST_TTL_MS = 120_000
@@ -47,3 +49,6 @@ export const MAX_DEVICES = 32
 export const MAX_SHARED_SESSIONS = 32
 /** Requests of one connection that wait for a session. */
 export const MAX_REQUESTS_IN_FLIGHT = 16
+
+/** Saved sessions on one page. */
+export const MAX_SAVED_SESSIONS_PAGE = 100

@@ -1,9 +1,19 @@
 import { and, asc, eq, isNull, sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
 import { orFault } from './fault.ts'
-import { apiKeys, authTokens, createKeys, sessions, userMemory, users } from './schema.ts'
+import { insertGateway, newGatewayId } from './gateways.ts'
+import {
+  apiKeys,
+  authTokens,
+  createKeys,
+  deviceRevocations,
+  gateways,
+  sessions,
+  userMemory,
+  users,
+} from './schema.ts'
 
-/** Creates a user with its first API key, both or neither. */
+/** Creates a user with its first API key and its gateway, all or nothing. */
 export async function createUser(
   db: Database,
   { userId, keyId, keyDigest, nowMs }: { userId: string; keyId: string; keyDigest: string; nowMs: number },
@@ -12,6 +22,7 @@ export async function createUser(
     db.batch([
       db.insert(users).values({ id: userId, createdAt: nowMs, updatedAt: nowMs }),
       db.insert(apiKeys).values({ id: keyId, userId, digest: keyDigest, createdAt: nowMs }),
+      insertGateway(db, userId, newGatewayId(), nowMs),
     ]),
   )
 }
@@ -215,6 +226,8 @@ const deleteBelongings = (db: Database, userId: string) =>
     db.delete(apiKeys).where(eq(apiKeys.userId, userId)),
     db.delete(createKeys).where(eq(createKeys.userId, userId)),
     db.delete(userMemory).where(eq(userMemory.userId, userId)),
+    db.delete(gateways).where(eq(gateways.userId, userId)),
+    db.delete(deviceRevocations).where(eq(deviceRevocations.userId, userId)),
   ] as const
 
 /** From here on no token and no key of the account works, and nobody can sign in to it. */

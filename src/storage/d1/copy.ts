@@ -47,6 +47,7 @@ export async function writeCopy(
         scope: session.scope,
         updatedAt: session.updatedAtMs,
         archivedAt: session.archivedAtMs,
+        shared: session.listed,
         rev: session.rev,
       })
       .where(and(eq(sessions.id, sessionId), lt(sessions.rev, session.rev))),

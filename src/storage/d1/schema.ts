@@ -45,6 +45,33 @@ export const authTokens = sqliteTable('auth_tokens', {
   apiKeyId: text('api_key_id'),
 })
 
+/** The gateway of each user, by the id that its devices know it by. It is made with the user and never changes. */
+export const gateways = sqliteTable(
+  'gateways',
+  {
+    userId: text('user_id')
+      .primaryKey()
+      .references(() => users.id, { onDelete: 'cascade' }),
+    /** 32 hex digits. */
+    gatewayId: text('gateway_id').notNull(),
+    createdAt: integer('created_at').notNull(),
+  },
+  (table) => [uniqueIndex('gateways_gateway').on(table.gatewayId)],
+)
+
+/** Revocations of devices that the gateway's own storage did not take: they hold until it has them. */
+export const deviceRevocations = sqliteTable(
+  'device_revocations',
+  {
+    userId: owner(),
+    deviceId: text('device_id').notNull(),
+    /** `revoked` or `token_replayed`. */
+    reason: text('reason').notNull(),
+    createdAt: integer('created_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.userId, table.deviceId] })],
+)
+
 export const sessions = sqliteTable(
   'sessions',
   {
@@ -59,6 +86,8 @@ export const sessions = sqliteTable(
     rev: integer('rev').notNull(),
     /** Trace events before this time are gone (D31). */
     tracesFrom: integer('traces_from').notNull().default(0),
+    /** Listed live on the user's devices (D03). */
+    shared: integer('shared', { mode: 'boolean' }).notNull().default(false),
   },
   (table) => [index('sessions_user_updated').on(table.userId, table.updatedAt)],
 )

@@ -5,7 +5,7 @@ import { orFault } from './fault.ts'
 import { authTokens, createKeys, sessions, users } from './schema.ts'
 
 /** What D1 knows of a session. */
-export type ListedSession = Omit<SessionRow, 'deletedAtMs' | 'rev'>
+export type ListedSession = Omit<SessionRow, 'deletedAtMs' | 'rev' | 'epoch' | 'sharingOff'>
 
 const toListed = (row: typeof sessions.$inferSelect): ListedSession => ({
   sessionId: row.id,
@@ -16,6 +16,7 @@ const toListed = (row: typeof sessions.$inferSelect): ListedSession => ({
   createdAtMs: row.createdAt,
   updatedAtMs: row.updatedAt,
   archivedAtMs: row.archivedAt,
+  listed: row.shared,
 })
 
 /** The session, if it belongs to the user whose token this is: one statement for the batch that checks a request. */
@@ -53,6 +54,7 @@ export async function insertSession(
         archivedAt: sql<number | null>`${row.archivedAtMs}`.as('archived_at'),
         rev: sql<number>`${row.rev}`.as('rev'),
         tracesFrom: sql<number>`0`.as('traces_from'),
+        shared: sql<boolean>`0`.as('shared'),
       })
       .from(users)
       .where(

@@ -15,6 +15,11 @@ export type Outbox = {
   memory: boolean
   failures: number
   retryAtMs: number | null
+  /**
+   * Since when the user's gateway may lack the newest row of the live list; null when it has it (D03). It is owed to the
+   * gateway, not to D1, and stored only with what is stored anyway: one that stands here may have been paid since.
+   */
+  listing: number | null
 }
 
 /**
@@ -54,8 +59,10 @@ export const EMPTY_OUTBOX: Outbox = {
   memory: false,
   failures: 0,
   retryAtMs: null,
+  listing: null,
 }
 
+/** D1 has everything. */
 export const isDrained = ({ session, messagesFrom, turnsFrom, memory }: Outbox): boolean =>
   !session && messagesFrom === null && turnsFrom === null && !memory
 
@@ -74,7 +81,7 @@ export function loadCheckpoint(sql: Sql): Checkpoint {
   if (parsed !== null && parsed.v !== 1) throw new Error(`invariant broken: run state of version ${parsed.v}`)
   return {
     state: parsed,
-    // What an earlier release stored knows of no memory.
+    // What an earlier release stored knows of no memory, or of no live list.
     outbox: { ...EMPTY_OUTBOX, ...JSON.parse(textOf(row, 'outbox')) },
     counters: JSON.parse(textOf(row, 'counters')),
   }

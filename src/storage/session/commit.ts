@@ -11,7 +11,7 @@ import { insertMessage, keepRunLocal, settleCall, touchMessage } from './message
 import { savePolicy } from './policies.ts'
 import { loadClearInput, loadRunInput, saveClearInput, saveRunInput, stripBundle } from './run-input.ts'
 import { dropUnsealed, messageOfContent, newestMessageSeq, saveSealed } from './sealed-contents.ts'
-import { loadSession, saveSession } from './session-row.ts'
+import { listedByRun, loadSession, saveSession } from './session-row.ts'
 import type { Sql } from './sql.ts'
 import { storeText } from './texts.ts'
 import { loadTurn, loadTurns, type StoredTurn, saveTurn, touchTurns } from './turns.ts'
@@ -200,10 +200,16 @@ export function commitStep(
     // A running turn is copied when it ends: until then its row would only be overwritten.
     if (turn.status !== 'running') outbox.turnsFrom = Math.min(outbox.turnsFrom ?? turn.seq, turn.seq)
   }
-  const session = loadSession(sql)
-  if (session && [...turns.values()].some(({ status }) => status !== 'running')) {
-    saveSession(sql, { ...session, updatedAtMs: nowMs, rev: counters.rev })
-    outbox.session = true
+  const stored = loadSession(sql)
+  if (stored) {
+    const session = result.state.active === null ? stored : listedByRun(stored, nowMs)
+    const closes = [...turns.values()].some(({ status }) => status !== 'running')
+    if (closes || session !== stored) {
+      saveSession(sql, { ...session, updatedAtMs: closes ? nowMs : session.updatedAtMs, rev: counters.rev })
+      outbox.session = true
+    }
+    // Whether its row has changed is found out after the commit; until then it may have.
+    if (session.listed) outbox.listing ??= nowMs
   }
   const after: Checkpoint = { state: result.state, outbox, counters }
   saveCheckpoint(sql, after)

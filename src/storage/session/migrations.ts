@@ -65,6 +65,11 @@ export const SESSION_MIGRATIONS: readonly (readonly string[])[] = [
     `ALTER TABLE memories ADD COLUMN replaces TEXT`,
     `ALTER TABLE run_input ADD COLUMN stripped INTEGER NOT NULL DEFAULT 0`,
   ],
+  [
+    `ALTER TABLE session ADD COLUMN epoch INTEGER`,
+    `ALTER TABLE session ADD COLUMN listed INTEGER NOT NULL DEFAULT 0`,
+    `ALTER TABLE session ADD COLUMN sharing_off INTEGER NOT NULL DEFAULT 0`,
+  ],
 ]
 
 /** Brings the tables of a session's object up to date. */

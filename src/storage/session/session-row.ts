@@ -16,7 +16,27 @@ export type SessionRow = {
   /** A session that is being deleted answers nothing any more. */
   deletedAtMs: number | null
   rev: number
+  /** The newest registration in the live list: a time, each later than the one before it (D03). Null: never listed. */
+  epoch: number | null
+  /** Listed live, under `epoch`. */
+  listed: boolean
+  /** The owner took it off the list: runs do not list it again. */
+  sharingOff: boolean
 }
+
+/** Of a session that was never listed. */
+export const NOT_LISTED = { epoch: null, listed: false, sharingOff: false } as const
+
+/** The session, listed under a new registration: devices hold nothing of it that still counts (D03). */
+export const listedAnew = (session: SessionRow, nowMs: number): SessionRow => ({
+  ...session,
+  epoch: Math.max(nowMs, (session.epoch ?? 0) + 1),
+  listed: true,
+})
+
+/** The session as a run leaves it: each lists it, unless it may not be on the list. */
+export const listedByRun = (session: SessionRow, nowMs: number): SessionRow =>
+  session.listed || session.sharingOff || session.archivedAtMs !== null ? session : listedAnew(session, nowMs)
 
 export function loadSession(sql: Sql): SessionRow | null {
   const row = sql.rows('SELECT * FROM session')[0]
@@ -32,16 +52,21 @@ export function loadSession(sql: Sql): SessionRow | null {
     archivedAtMs: optionalNumber(row, 'archived_at'),
     deletedAtMs: optionalNumber(row, 'deleted_at'),
     rev: numberOf(row, 'rev'),
+    epoch: optionalNumber(row, 'epoch'),
+    listed: numberOf(row, 'listed') === 1,
+    sharingOff: numberOf(row, 'sharing_off') === 1,
   }
 }
 
 export function saveSession(sql: Sql, session: SessionRow): void {
   sql.rows(
     `INSERT INTO session
-       (id, session_id, user_id, title, scope, key_id, created_at, updated_at, archived_at, deleted_at, rev)
-     VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       (id, session_id, user_id, title, scope, key_id, created_at, updated_at, archived_at, deleted_at, rev,
+        epoch, listed, sharing_off)
+     VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (id) DO UPDATE SET title = excluded.title, scope = excluded.scope, updated_at = excluded.updated_at,
-       archived_at = excluded.archived_at, deleted_at = excluded.deleted_at, rev = excluded.rev`,
+       archived_at = excluded.archived_at, deleted_at = excluded.deleted_at, rev = excluded.rev, epoch = excluded.epoch,
+       listed = excluded.listed, sharing_off = excluded.sharing_off`,
     session.sessionId,
     session.userId,
     session.title,
@@ -52,11 +77,16 @@ export function saveSession(sql: Sql, session: SessionRow): void {
     session.archivedAtMs,
     session.deletedAtMs,
     session.rev,
+    session.epoch,
+    session.listed ? 1 : 0,
+    session.sharingOff ? 1 : 0,
   )
 }
 
 /** What lists and answers show (EC 4). `title` is always there, the other optional fields only when set. */
-export function toSummary(session: Omit<SessionRow, 'deletedAtMs' | 'rev'>): SessionSummary {
+export function toSummary(
+  session: Omit<SessionRow, 'deletedAtMs' | 'rev' | 'epoch' | 'sharingOff'>,
+): SessionSummary {
   return {
     id: session.sessionId,
     title: session.title,
@@ -66,5 +96,6 @@ export function toSummary(session: Omit<SessionRow, 'deletedAtMs' | 'rev'>): Ses
     created_at: toWireTime(session.createdAtMs),
     updated_at: toWireTime(session.updatedAtMs),
     archived: session.archivedAtMs !== null,
+    shared: session.listed,
   }
 }

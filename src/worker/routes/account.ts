@@ -6,7 +6,7 @@ import { openDatabase } from '../../storage/d1/database.ts'
 import { finishAccountDeletion } from '../account-deletion.ts'
 import { checkApiKey } from '../api-key.ts'
 import type { AppEnv } from '../context.ts'
-import { sessionStub } from '../env.ts'
+import { gatewayStub, sessionStub } from '../env.ts'
 import { failed } from '../errors.ts'
 import { identify } from '../middleware/identify.ts'
 
@@ -38,7 +38,12 @@ account.delete('/me', identify, async (c) => {
   await markUserDeleted(db, userId, Date.now())
   c.executionCtx.waitUntil(
     finishAccountDeletion(
-      { db, session: (id) => sessionStub(c.env, id), now: Date.now },
+      {
+        db,
+        session: (id) => sessionStub(c.env, id),
+        gateway: (id) => gatewayStub(c.env, id),
+        now: Date.now,
+      },
       userId,
       Date.now() + AFTER_ANSWER_MS,
     ),

@@ -15,7 +15,7 @@ import { openDatabase } from '../../storage/d1/database.ts'
 import { findCreated, insertSession, listSessions, sessionExists } from '../../storage/d1/sessions.ts'
 import { newId } from '../../storage/ids.ts'
 import { MAX_LISTED_SESSIONS, MAX_SESSIONS_PER_USER, MAX_TRACE_EVENTS } from '../../storage/limits.ts'
-import { type SessionRow, toSummary } from '../../storage/session/session-row.ts'
+import { NOT_LISTED, type SessionRow, toSummary } from '../../storage/session/session-row.ts'
 import { readBody } from '../body.ts'
 import type { AppEnv } from '../context.ts'
 import { sessionStub } from '../env.ts'
@@ -60,6 +60,7 @@ sessions.post('/', async (c) => {
     archivedAtMs: null,
     deletedAtMs: null,
     rev: 0,
+    ...NOT_LISTED,
   })
   /** What the key has done already: told as it was then, whatever became of the session (U14). */
   const replay = async (): Promise<Response | null> => {

@@ -16,7 +16,9 @@ export type ScriptedIo = CliIo & {
   type(line: string): void
 }
 
-export function scriptedIo(options: { isTty?: boolean; outIsTty?: boolean } = {}): ScriptedIo {
+export function scriptedIo(
+  options: { isTty?: boolean; outIsTty?: boolean; columns?: number } = {},
+): ScriptedIo {
   const answer = <T>(queue: T[]): Answer<T> => {
     const value = queue.shift()
     return value === undefined ? { kind: 'interrupted' } : { kind: 'answer', value }
@@ -31,12 +33,16 @@ export function scriptedIo(options: { isTty?: boolean; outIsTty?: boolean } = {}
     lines: [],
     isTty: options.isTty ?? false,
     outIsTty: options.outIsTty ?? false,
+    columns: options.columns ?? null,
     paint: makePaint(false),
     out: (text) => {
       io.stdout += text
     },
     err: (text) => {
       io.stderr += text
+    },
+    above: (lines) => {
+      io.stderr += lines
     },
     confirm: async (question) => {
       io.questions.push(question)

@@ -17,6 +17,7 @@ import type { CrashPoints } from './crash-points.ts'
 import { Pauses, play, type Script, SECRETS } from './crash-scripts.ts'
 import { CrashSealing } from './crash-sealing.ts'
 import { until } from './hold.ts'
+import { quietGateway } from './live-list.ts'
 import { type Client, makeClient, parsed, turnAs } from './router.ts'
 import type { ScriptedModels } from './scripted-models.ts'
 import { newSealedSession } from './sealed-client.ts'
@@ -95,6 +96,7 @@ async function perform(
   // One play after the other, each at the same time: the clock must not run away from the tokens.
   vi.useRealTimers()
   stopClock()
+  quietGateway()
   const timers = watchTimers()
   try {
     const isSinceDeath = new Set<object>()

@@ -1,8 +1,6 @@
-import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { runInteractive } from '../../../src/cli/interactive.ts'
 import type { TypedLine } from '../../../src/cli/io.ts'
-import { makeLineReader } from '../../../src/cli/line-reader.ts'
 import { SwitchyardClient } from '../../../src/client/client.ts'
 import { configHome } from '../../support/node/config-home.ts'
 import { smallPolicy } from '../../support/node/run-request.ts'
@@ -204,51 +202,5 @@ describe('runInteractive', () => {
       paths.execute,
     ])
     await router.close()
-  })
-})
-
-describe('makeLineReader', () => {
-  /** A stream that says it is a terminal, as far as line editing needs. */
-  const terminal = () => Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => undefined })
-
-  test.each([
-    ['a pipe', () => new PassThrough()],
-    ['a terminal', terminal],
-  ])(
-    'from %s, lines that arrive together are handed out one by one, and a begun line is not lost',
-    async (_what, open) => {
-      const input = open()
-      const reader = makeLineReader(input, new PassThrough())
-      input.write('one\ntwo\nthr')
-      expect(await reader.next('> ')).toEqual({ kind: 'line', text: 'one' })
-      expect(await reader.next('> ')).toEqual({ kind: 'line', text: 'two' })
-      const third = reader.next('> ')
-      input.write('ee\n')
-      expect(await third).toEqual({ kind: 'line', text: 'three' })
-      const fourth = reader.next('> ')
-      input.end()
-      expect(await fourth).toEqual({ kind: 'end' })
-    },
-  )
-
-  test('a last line without a line end counts, and an ended input is an end, not a wait', async () => {
-    const input = new PassThrough()
-    const reader = makeLineReader(input, new PassThrough())
-    input.end('one\ntwo')
-    expect(await reader.next('')).toEqual({ kind: 'line', text: 'one' })
-    expect(await reader.next('')).toEqual({ kind: 'line', text: 'two' })
-    expect(await reader.next('')).toEqual({ kind: 'end' })
-    expect(await reader.next('')).toEqual({ kind: 'end' })
-  })
-
-  test('Ctrl-C and Ctrl-D at a terminal are told apart', async () => {
-    const input = terminal()
-    const reader = makeLineReader(input, new PassThrough())
-    const first = reader.next('> ')
-    input.write('half\u0003')
-    expect(await first).toEqual({ kind: 'interrupted' })
-    const second = reader.next('> ')
-    input.write('\u0004')
-    expect(await second).toEqual({ kind: 'end' })
   })
 })

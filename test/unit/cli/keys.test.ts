@@ -9,6 +9,7 @@ import { keyLine } from '../../../src/client/crypto/key-line.ts'
 import { generateKey, keyText, type SessionKey } from '../../../src/client/crypto/session-key.ts'
 import { ok } from '../../../src/protocol/result.ts'
 import { configHome } from '../../support/node/config-home.ts'
+import { drawnModules } from '../../support/node/drawn-qr.ts'
 import { type ScriptedIo, scriptedIo } from '../../support/node/scripted-io.ts'
 import { json, startScriptedRouter } from '../../support/node/scripted-router.ts'
 
@@ -141,15 +142,7 @@ describe('keys export', () => {
     const key = await keptKey(2)
     expect(await cli('keys', 'export', key.keyId, '--qr')).toBe(0)
     const code = encode(keyLine(key), { border: 2, ecc: 'M' })
-    // Light modules are drawn, as on a dark terminal; two rows share a line.
-    const upper = { '█': false, '▀': false, '▄': true, ' ': true }
-    const lower = { '█': false, '▀': true, '▄': false, ' ': true }
-    const rows = io.stdout
-      .trimEnd()
-      .split('\n')
-      .flatMap((line) =>
-        [upper, lower].map((half) => [...line].map((char) => new Map(Object.entries(half)).get(char))),
-      )
+    const rows = drawnModules(io.stdout.trimEnd())
     expect(rows.slice(0, code.size)).toEqual(code.data)
     expect(io.stdout).not.toContain(keyText(key))
   })

@@ -96,6 +96,75 @@ describe('sessions', () => {
   })
 })
 
+describe('devices', () => {
+  const DEVICES = '/api/v1/devices'
+  const REQUESTS = '/api/v1/connect-requests'
+  const ID = '0011223344556677'
+  const expires_at = '2030-01-01T00:02:00.000Z'
+  const device = {
+    device_id: ID,
+    device_name: 'A phone',
+    device_kind: 'phone' as const,
+    paired_at: '2030-01-01T00:00:00.000Z',
+    online: true,
+  }
+  const waiting = {
+    request_id: ID,
+    device_name: 'A phone',
+    device_kind: 'phone' as const,
+    platform: 'ios',
+    expires_at,
+  }
+
+  test('[U31] pairing is opened without a body, and its code is handed over as it came', async () => {
+    const gateway_id = '0'.repeat(32)
+    const credential = 'c'.repeat(43)
+    const qr = { protocol_version: 1 as const, address: 'r.example:443', gateway_id, credential }
+    const opened = { code: '4821-9034', credential, gateway_id, qr, expires_at }
+    router.script('POST', '/api/v1/pairing', json(opened, 201))
+    expect(await client().pairing.open()).toEqual(ok(opened))
+    expect(router.requests[0]?.body).toBeUndefined()
+  })
+
+  test('[U32] they are listed, renamed and revoked by their id', async () => {
+    router.script('GET', DEVICES, json({ devices: [device] }))
+    router.script('PUT', `${DEVICES}/${ID}`, json({ device: { ...device, device_name: 'Other' } }))
+    router.script('DELETE', `${DEVICES}/${ID}`, json({ revoked: true }))
+    const one = client()
+    expect(await one.devices.list()).toEqual(ok([device]))
+    expect(await one.devices.rename(ID, 'Other')).toEqual(ok({ ...device, device_name: 'Other' }))
+    expect(await one.devices.revoke(ID)).toEqual(ok({ revoked: true }))
+    expect(router.requests.map(({ body }) => body)).toEqual([undefined, { name: 'Other' }, undefined])
+    expect(router.requests.map(({ headers }) => headers.authorization)).toEqual(Array(3).fill('Bearer tok'))
+  })
+
+  test('[D41] those that ask are listened for, listed, accepted and denied', async () => {
+    router.script('POST', `${REQUESTS}/listen`, json({ expires_at }))
+    router.script('GET', REQUESTS, json({ requests: [waiting] }))
+    router.script('POST', `${REQUESTS}/${ID}/accept`, json({ code: '4821-9034', expires_at }))
+    router.script('POST', `${REQUESTS}/${ID}/deny`, json({ denied: true }))
+    const { connectRequests } = client()
+    expect(await connectRequests.listen()).toEqual(ok({ expires_at }))
+    expect(await connectRequests.list()).toEqual(ok([waiting]))
+    expect(await connectRequests.accept(ID)).toEqual(ok({ code: '4821-9034', expires_at }))
+    expect(await connectRequests.deny(ID)).toEqual(ok({ denied: true }))
+  })
+
+  test('[EC 29] a refusal is data, and an id is one path segment whatever it holds', async () => {
+    const escaped = '..%2F..%2Fauth%2Fme'
+    router.script('DELETE', `${DEVICES}/${escaped}`, refusal(400, 'invalid_request'))
+    router.script('PUT', `${DEVICES}/${escaped}`, refusal(404, 'invalid_request'))
+    router.script('POST', `${REQUESTS}/${escaped}/accept`, refusal(404, 'invalid_request'))
+    router.script('POST', `${REQUESTS}/${escaped}/deny`, refusal(404, 'invalid_request'))
+    const one = client()
+    const refused = { ok: false, error: { kind: 'http', code: 'invalid_request' } }
+    expect(await one.devices.revoke('../../auth/me')).toMatchObject(refused)
+    expect(await one.devices.rename('../../auth/me', 'n')).toMatchObject(refused)
+    expect(await one.connectRequests.accept('../../auth/me')).toMatchObject(refused)
+    expect(await one.connectRequests.deny('../../auth/me')).toMatchObject(refused)
+  })
+})
+
 describe('provider keys', () => {
   test('[EC 1.1] they go with execute and continue, in headers, and with nothing else', async () => {
     const { type: _type, ...envelope } = completed('x')

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { executionWireHashes } from '../../../scripts/lib/wire-hash.ts'
-import { EXECUTION_WIRE_HISTORY, ROUTER_VERSION } from '../../../src/protocol/version.ts'
+import { executionWireHashes, remoteWireHashes } from '../../../scripts/lib/wire-hash.ts'
+import { EXECUTION_WIRE_HISTORY, REMOTE_WIRE_HISTORY, ROUTER_VERSION } from '../../../src/protocol/version.ts'
 
 describe('versions', () => {
   test('[EC 2.1] the reported release is that of package.json', () => {
@@ -11,14 +11,20 @@ describe('versions', () => {
     expect(z.object({ version: z.string() }).parse(JSON.parse(text)).version).toBe(ROUTER_VERSION)
   })
 
-  test('the execution wire is that of the last line of its history; a change is written there with these hashes', () => {
-    const { requests, responses } = executionWireHashes()
-    expect(EXECUTION_WIRE_HISTORY.at(-1)).toMatchObject({ requests, responses })
-  })
+  const wires = [
+    { name: 'execution', history: EXECUTION_WIRE_HISTORY, hashes: executionWireHashes },
+    { name: 'remote', history: REMOTE_WIRE_HISTORY, hashes: remoteWireHashes },
+  ]
 
-  test('the history counts from 1 without a gap', () => {
-    expect(EXECUTION_WIRE_HISTORY.map((line) => line.version)).toEqual(
-      EXECUTION_WIRE_HISTORY.map((_, i) => i + 1),
-    )
+  test.each(wires)(
+    'the $name wire is that of the last line of its history; a change is written there with these hashes',
+    ({ history, hashes }) => {
+      const { requests, responses } = hashes()
+      expect(history.at(-1)).toMatchObject({ requests, responses })
+    },
+  )
+
+  test.each(wires)('the history of the $name wire counts from 1 without a gap', ({ history }) => {
+    expect(history.map((line) => line.version)).toEqual(history.map((_, i) => i + 1))
   })
 })

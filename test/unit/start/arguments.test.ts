@@ -36,7 +36,7 @@ describe('npm run dev', () => {
     const parsed = parse(
       '--port',
       '8899',
-      '--ip=0.0.0.0',
+      '--ip=127.0.0.2',
       '--var',
       'A:1',
       '--var=B:x=y',
@@ -47,7 +47,7 @@ describe('npm run dev', () => {
     )
     expect(parsed.ok && parsed.value.forDev).toEqual([
       ...['--var', 'A:1', '--var=B:x=y', '-c', 'w.toml'],
-      ...['--inspector-port', '0', '--ip', '0.0.0.0', '--port', '8899', '--persist-to', '/home/me/state'],
+      ...['--inspector-port', '0', '--ip', '127.0.0.2', '--port', '8899', '--persist-to', '/home/me/state'],
     ])
     expect(parsed.ok && parsed.value.forMigrations).toEqual([
       '-c',
@@ -59,6 +59,9 @@ describe('npm run dev', () => {
 
   test.each([
     [['--port', 'x'], /--port x is no port/],
+    [['--ip', '0.0.0.0'], /anybody .* --lan/],
+    [['--ip=::'], /anybody .* --lan/],
+    [['--ip', '192.168.1.20'], /anybody .* --lan/],
     [['--port'], /--port needs a value/],
     [['--persist-to='], /--persist-to needs a value/],
   ])('%j is refused with a sentence', (given, message) => {
@@ -85,6 +88,7 @@ describe('npm start', () => {
         model: undefined,
         sessionId: undefined,
         persistTo: undefined,
+        lan: false,
       },
     })
   })
@@ -95,6 +99,11 @@ describe('npm start', () => {
       value: { sessionId, prompt: 'and then?' },
     })
     expect(readStartArguments(['--session', 'x'], {})).toEqual(err('--session x is no id of a session.'))
+  })
+
+  test('[D42] --lan is asked for, and takes no value', () => {
+    expect(readStartArguments(['--lan', 'go'], {})).toMatchObject({ value: { lan: true, prompt: 'go' } })
+    expect(readStartArguments(['--lan=0.0.0.0'], {})).toMatchObject({ ok: false })
   })
 
   test('words without quotes are one prompt, and the environment gives port and model', () => {

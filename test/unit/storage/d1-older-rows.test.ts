@@ -70,3 +70,23 @@ describe.each(MIGRATIONS.slice(0, -1).map(({ name }, index) => ({ name, applied:
     })
   },
 )
+
+it('[D42] users of before get a gateway of their own, and accounts that are being deleted none', () => {
+  const database = new DatabaseSync(':memory:')
+  const later = MIGRATIONS.findIndex(({ name }) => name.includes('gateway'))
+  migrate(database, MIGRATIONS.slice(0, later))
+  const insert = database.prepare(
+    'INSERT INTO users (id, created_at, updated_at, deleted_at) VALUES (?, 7, 8, ?)',
+  )
+  insert.run('one', null)
+  insert.run('two', null)
+  insert.run('going', 9)
+  migrate(database, MIGRATIONS.slice(later))
+  const made = database.prepare('SELECT user_id, gateway_id, created_at FROM gateways ORDER BY user_id').all()
+  const gateway_id = expect.stringMatching(/^[0-9a-f]{32}$/)
+  expect(made).toEqual([
+    { user_id: 'one', gateway_id, created_at: 7 },
+    { user_id: 'two', gateway_id, created_at: 7 },
+  ])
+  expect(made[0]?.gateway_id).not.toBe(made[1]?.gateway_id)
+})

@@ -1,6 +1,6 @@
 import type { RunState } from '../../../../src/core/run/state.ts'
 import type { CallRecord, NewCall, TraceEntry, Write } from '../../../../src/core/run/writes.ts'
-import type { SessionRow } from '../../../../src/storage/session/session-row.ts'
+import { NOT_LISTED, type SessionRow } from '../../../../src/storage/session/session-row.ts'
 import type { StoredTurn } from '../../../../src/storage/session/turns.ts'
 import { NOW } from './rules.ts'
 
@@ -85,6 +85,7 @@ export const makeSession = (changes: Partial<SessionRow> = {}): SessionRow => ({
   archivedAtMs: null,
   deletedAtMs: null,
   rev: 0,
+  ...NOT_LISTED,
   ...changes,
 })
 

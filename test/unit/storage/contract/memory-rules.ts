@@ -115,7 +115,7 @@ rule('[D27] of a long fact a turn reads the beginning, whole characters of it', 
 })
 
 rule('[D32] a checkpoint from before there was memory owes none', (sql) => {
-  const { memory: _, ...outbox } = EMPTY_OUTBOX
+  const { memory: _, listing: __, ...outbox } = EMPTY_OUTBOX
   const counters = { message: 1, turn: 1, rev: 1, ringReserved: 0 }
   sql.rows(
     'INSERT INTO checkpoint (id, state, outbox, counters) VALUES (1, NULL, ?, ?)',

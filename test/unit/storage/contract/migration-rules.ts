@@ -43,7 +43,10 @@ export const MIGRATION_RULES: StorageRule[] = [
     name: `[D32] what schema ${index + 1} of a session kept is read by this release`,
     check: (sql: Sql) => {
       migrateSession(sql, SESSION_MIGRATIONS.slice(0, index + 1))
-      saveSession(sql, makeSession())
+      sql.rows(
+        `INSERT INTO session (id, session_id, user_id, title, created_at, updated_at, rev)
+         VALUES (1, 's', 'u', 't', ${NOW}, ${NOW}, 0)`,
+      )
       sql.rows(
         `INSERT INTO messages (seq, id, run_id, role, content, interrupted, local_only, created_at, rev)
          VALUES (1, 'm1', 'run', 'assistant', 'kept', 0, 1, ${NOW}, 1)`,

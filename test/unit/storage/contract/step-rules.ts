@@ -92,6 +92,42 @@ rule(
   },
 )
 
+const SERVING = { lease: 'l', turnId: 't1', startedAtMs: NOW, leaseUntilMs: NOW + 9 }
+
+rule(
+  '[D03] a turn lists its session, under an epoch that is later than the one before whatever the clock says',
+  (sql) => {
+    saveSession(sql, makeSession({ epoch: NOW + 50 }))
+    const served = commit(sql, loadCheckpoint(sql), [openTurn('t1')], makeState({ active: SERVING }))
+    expect(loadSession(sql)).toMatchObject({ listed: true, epoch: NOW + 51, rev: 1, updatedAtMs: NOW })
+    expect(served.outbox).toEqual({ ...EMPTY_OUTBOX, session: true, listing: NOW })
+    const ended = commit(sql, served, [closeTurn('t1')], makeState(), NOW + 100)
+    expect(loadSession(sql)).toMatchObject({ listed: true, epoch: NOW + 51, rev: 2, updatedAtMs: NOW + 100 })
+    // Since when something is owed stays: by it the waits grow.
+    expect(ended.outbox.listing).toBe(NOW)
+    const paid: Checkpoint = { ...ended, outbox: EMPTY_OUTBOX }
+    expect(commit(sql, paid, [], makeState({ active: SERVING }), NOW + 200).outbox.listing).toBe(NOW + 200)
+    expect(loadSession(sql)?.epoch).toBe(NOW + 51)
+  },
+)
+
+rule(
+  '[D03] a turn does not list a session that was unshared, or is archived, and the end of one lists none',
+  (sql) => {
+    const off = [makeSession({ sharingOff: true }), makeSession({ archivedAtMs: NOW })]
+    for (const session of off) {
+      saveSession(sql, session)
+      const served = commit(sql, loadCheckpoint(sql), [], makeState({ active: SERVING }))
+      expect(served.outbox).toEqual(EMPTY_OUTBOX)
+      expect(loadSession(sql)).toMatchObject({ listed: false, epoch: null })
+    }
+    sql.rows('DELETE FROM session')
+    saveSession(sql, makeSession())
+    commit(sql, loadCheckpoint(sql), [openTurn('t2'), closeTurn('t2')])
+    expect(loadSession(sql)).toMatchObject({ listed: false, epoch: null })
+  },
+)
+
 rule('[D23] the call that left is known before it answers, and what it came to replaces it', (sql) => {
   const open = commit(sql, loadCheckpoint(sql), [openTurn('t1'), { w: 'call', turnId: 't1', call: lostCall }])
   expect(loadTurn(sql, 't1')?.calls).toEqual([lostCall])

@@ -1,0 +1,168 @@
+import { byId, nextExpiryMs, toDelist } from '../core/gateway/live-list.ts'
+import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
+import {
+  type Delisting,
+  dropDelisting,
+  dropRow,
+  loadDelistings,
+  loadRows,
+  type StoredRow,
+  saveDelisting,
+  saveRow,
+} from '../storage/gateway/live-rows.ts'
+import type { Sql } from '../storage/session/sql.ts'
+import type { UnlistReason } from './rpc.ts'
+
+/** A row that turned to running is stored when it stays so this long: most turns are over by then, and one row does. */
+const SETTLE_MS = 2_000
+/** Changes within this time after a push leave together. */
+const PUSH_EVERY_MS = 250
+
+export type LiveListDeps = {
+  sql: Sql
+  /** The list has changed, and is now this. Called at once, then at most every `PUSH_EVERY_MS`. */
+  changed(rows: RemoteSessionInfo[]): void
+  /** Sessions have to be told that they were taken off (`owed`). */
+  delisted(): void
+}
+
+/** The sessions that are listed live. Their rows come whole from the sessions; which stay is decided here (D03). */
+export class LiveList {
+  readonly #deps: LiveListDeps
+  readonly #rows = new Map<string, StoredRow>()
+  /** Rows that are newer in memory than in storage. */
+  readonly #unstored = new Set<string>()
+  #storing: ReturnType<typeof setTimeout> | null = null
+  #pushing: ReturnType<typeof setTimeout> | null = null
+  #pushedAtMs = 0
+
+  constructor(deps: LiveListDeps) {
+    this.#deps = deps
+    for (const stored of loadRows(deps.sql)) this.#rows.set(stored.row.session_id, stored)
+  }
+
+  /** In the order in which clients show them (RF 11). */
+  get rows(): RemoteSessionInfo[] {
+    return byId([...this.#rows.values()].map(({ row }) => row))
+  }
+
+  /** The row that a session is listed with; null when it is not. */
+  row(sessionId: string): RemoteSessionInfo | null {
+    return this.#rows.get(sessionId)?.row ?? null
+  }
+
+  /** When a session will have been idle for too long. */
+  get nextExpiryMs(): number | null {
+    return nextExpiryMs(this.#listed())
+  }
+
+  /** Registrations that ended here, and whose sessions do not know. */
+  get owed(): Delisting[] {
+    return loadDelistings(this.#deps.sql)
+  }
+
+  told(delisting: Delisting): void {
+    dropDelisting(this.#deps.sql, delisting)
+  }
+
+  /** Takes a session's row. False: this registration has ended here. */
+  put(given: RemoteSessionInfo, nowMs: number): boolean {
+    const { session_id: sessionId, registration_epoch: epoch } = given
+    const ended = this.owed.find((delisting) => delisting.sessionId === sessionId)
+    if (ended && epoch <= ended.epoch) return false
+    const before = this.#rows.get(sessionId)
+    // Only the session numbers its registrations: an older one is a late word.
+    if (before && before.row.registration_epoch > epoch) return true
+    // Health is ours to say: while a session is listed its object can be reached (D03).
+    const row: RemoteSessionInfo = { ...given, health: 'live' }
+    const isSame = before !== undefined && JSON.stringify(before.row) === JSON.stringify(row)
+    this.#rows.set(sessionId, { row, touchedAtMs: nowMs })
+    if (isSame) return true
+    const isPassing = before?.row.registration_epoch === epoch && row.activity === 'running'
+    if (isPassing) this.#storeLater(sessionId)
+    else this.#store(sessionId)
+    this.#delist(nowMs)
+    this.#push(nowMs)
+    return true
+  }
+
+  /** Takes a session off. True when it was on. */
+  remove(
+    { sessionId, registrationEpoch }: { sessionId: string; registrationEpoch: number; reason: UnlistReason },
+    nowMs: number,
+  ): boolean {
+    const before = this.#rows.get(sessionId)
+    if (!before || before.row.registration_epoch > registrationEpoch) return false
+    dropRow(this.#deps.sql, sessionId)
+    this.#rows.delete(sessionId)
+    this.#unstored.delete(sessionId)
+    this.#push(nowMs)
+    return true
+  }
+
+  /** Takes off what has been idle for too long. */
+  expire(nowMs: number): void {
+    if (this.#delist(nowMs)) this.#push(nowMs)
+  }
+
+  #listed() {
+    return [...this.#rows.values()].map(({ row, touchedAtMs }) => ({
+      sessionId: row.session_id,
+      activity: row.activity,
+      touchedAtMs,
+    }))
+  }
+
+  #delist(nowMs: number): boolean {
+    const leaving = toDelist(this.#listed(), nowMs)
+    if (leaving.length === 0) return false
+    const { sql } = this.#deps
+    sql.transaction(() => {
+      for (const sessionId of leaving) {
+        const epoch = this.#rows.get(sessionId)?.row.registration_epoch
+        if (epoch !== undefined) saveDelisting(sql, { sessionId, epoch })
+        dropRow(sql, sessionId)
+      }
+    })
+    for (const sessionId of leaving) {
+      this.#rows.delete(sessionId)
+      this.#unstored.delete(sessionId)
+    }
+    this.#deps.delisted()
+    return true
+  }
+
+  #store(sessionId: string): void {
+    const stored = this.#rows.get(sessionId)
+    if (stored) saveRow(this.#deps.sql, stored)
+    this.#unstored.delete(sessionId)
+  }
+
+  #storeLater(sessionId: string): void {
+    this.#unstored.add(sessionId)
+    // If the object dies before, the session's next word repairs it: a turn that goes on speaks every 30 s.
+    this.#storing ??= setTimeout(() => {
+      this.#storing = null
+      for (const waiting of this.#unstored) this.#store(waiting)
+    }, SETTLE_MS)
+  }
+
+  #push(nowMs: number): void {
+    if (this.#pushing !== null) return
+    const waitMs = this.#pushedAtMs + PUSH_EVERY_MS - nowMs
+    const push = (): void => {
+      this.#pushing = null
+      this.#pushedAtMs = Date.now()
+      this.#deps.changed(this.rows)
+    }
+    if (waitMs <= 0) push()
+    else this.#pushing = setTimeout(push, waitMs)
+  }
+
+  /** The gateway goes away. */
+  stop(): void {
+    if (this.#storing !== null) clearTimeout(this.#storing)
+    if (this.#pushing !== null) clearTimeout(this.#pushing)
+    this.#unstored.clear()
+  }
+}

@@ -1,0 +1,171 @@
+import type { HeldSocket } from '../core/gateway/connections.ts'
+import { assertNever } from '../protocol/assert.ts'
+import type { Route } from '../protocol/remote/handshake-request.ts'
+import type { BareError, HandshakeResponse } from '../protocol/remote/handshake-response.ts'
+import { newShortId } from './secrets.ts'
+
+/** A frame is heard about once in this time: noting each would cost more than serving it. */
+const HEARD_EVERY_MS = 5_000
+
+/** What a socket that is not authenticated yet will have to be told. */
+export type Greeting = { routes: Route[]; hostName: string | null }
+
+/** Where a socket stands. It is kept with the socket, so that it outlives the object's sleep. */
+export type SocketState =
+  | { k: 'new'; id: string; address: string; openedAtMs: number; greeting: Greeting }
+  | { k: 'asking'; id: string; address: string; requestId: string; greeting: Greeting }
+  | {
+      k: 'device'
+      id: string
+      address: string
+      deviceId: string
+      threadNames: boolean
+      subscribed: boolean
+      heardAtMs: number
+    }
+  /** It has been told why, or has gone; nothing that it still sends counts. */
+  | { k: 'closed' }
+
+export type DeviceSocket = Extract<SocketState, { k: 'device' }>
+export type OpenState = Exclude<SocketState, { k: 'closed' }>
+
+/** Of `BareError`, what the caller knows. */
+export type Farewell = Omit<BareError, 'type'>
+
+/** What a socket is told that has been silent the longest when another one needs its place (D36). */
+const MADE_ROOM: Farewell = {
+  code: 'idle_timeout',
+  message: 'nothing was heard on this connection for long, and another one needed its place',
+}
+
+/** The sockets of one gateway, which the platform holds while the object sleeps. */
+export class Sockets {
+  readonly #ctx: DurableObjectState
+  /** A copy of what is kept with each socket; the platform's is the one that counts. */
+  readonly #states = new Map<WebSocket, SocketState>()
+
+  constructor(ctx: DurableObjectState) {
+    this.#ctx = ctx
+  }
+
+  /** Takes a socket in; its peer has said nothing yet. */
+  accept(
+    socket: WebSocket,
+    { address, greeting }: { address: string; greeting: Greeting },
+    nowMs: number,
+  ): void {
+    this.#ctx.acceptWebSocket(socket)
+    this.set(socket, { k: 'new', id: newShortId(), address, openedAtMs: nowMs, greeting })
+  }
+
+  stateOf(socket: WebSocket): SocketState {
+    const known = this.#states.get(socket)
+    if (known) return known
+    const state: SocketState = socket.deserializeAttachment() ?? { k: 'closed' }
+    this.#states.set(socket, state)
+    return state
+  }
+
+  set(socket: WebSocket, state: SocketState): void {
+    this.#states.set(socket, state)
+    socket.serializeAttachment(state)
+  }
+
+  /** The socket is a device's from here on; those that have to make room are told so. */
+  enter(
+    socket: WebSocket,
+    { id, address }: OpenState,
+    { deviceId, threadNames }: { deviceId: string; threadNames: boolean },
+    { evict, nowMs }: { evict: readonly string[]; nowMs: number },
+  ): void {
+    for (const [other, state] of this.open()) if (evict.includes(state.id)) this.end(other, MADE_ROOM)
+    this.set(socket, { k: 'device', id, address, deviceId, threadNames, subscribed: false, heardAtMs: nowMs })
+  }
+
+  /** Open sockets with their states. */
+  open(): [WebSocket, OpenState][] {
+    return this.#ctx.getWebSockets().flatMap((socket): [WebSocket, OpenState][] => {
+      const state = this.stateOf(socket)
+      return state.k === 'closed' || socket.readyState !== WebSocket.OPEN ? [] : [[socket, state]]
+    })
+  }
+
+  /** The sockets of devices, or of this one. */
+  devices(deviceId?: string): [WebSocket, DeviceSocket][] {
+    return this.open().flatMap(([socket, state]): [WebSocket, DeviceSocket][] =>
+      state.k === 'device' && (deviceId === undefined || state.deviceId === deviceId)
+        ? [[socket, state]]
+        : [],
+    )
+  }
+
+  /** The socket on which a connection request waits. */
+  ofRequest(requestId: string): WebSocket | null {
+    const found = this.open().find(([, state]) => state.k === 'asking' && state.requestId === requestId)
+    return found?.[0] ?? null
+  }
+
+  /** What is decided from when another wants in (D36, D41). */
+  held(): HeldSocket[] {
+    return this.open().map(([socket, state]) => ({
+      id: state.id,
+      deviceId: state.k === 'device' ? state.deviceId : null,
+      address: state.address,
+      lastHeardAtMs: this.lastHeardMs(socket, state),
+    }))
+  }
+
+  /** Frames count, and so do the pings that the platform answers while the object sleeps. */
+  lastHeardMs(socket: WebSocket, state: OpenState): number {
+    const pingedAtMs = this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0
+    switch (state.k) {
+      case 'new':
+        return Math.max(state.openedAtMs, pingedAtMs)
+      case 'asking':
+        return pingedAtMs
+      case 'device':
+        return Math.max(state.heardAtMs, pingedAtMs)
+      default:
+        return assertNever(state)
+    }
+  }
+
+  heard(socket: WebSocket, state: DeviceSocket, nowMs: number): void {
+    if (nowMs - state.heardAtMs >= HEARD_EVERY_MS) this.set(socket, { ...state, heardAtMs: nowMs })
+  }
+
+  /** Sends a frame; false when the socket has gone. */
+  send(socket: WebSocket, frame: unknown): boolean {
+    return this.sendText(socket, JSON.stringify(frame))
+  }
+
+  sendText(socket: WebSocket, text: string): boolean {
+    try {
+      socket.send(text)
+      return true
+    } catch {
+      // It has closed, and its close event tells the rest.
+      return false
+    }
+  }
+
+  /** The last frame of a connection, then its end. The first reason is the one that is told (RF 3). */
+  end(
+    socket: WebSocket,
+    farewell: Farewell | Extract<HandshakeResponse, { type: 'connect_denied' | 'connect_expired' }>,
+  ): void {
+    if (this.stateOf(socket).k === 'closed') return
+    this.set(socket, { k: 'closed' })
+    this.send(socket, 'type' in farewell ? farewell : ({ type: 'error', ...farewell } satisfies BareError))
+    // Without a code: the reason is in the frame alone (RF 3).
+    socket.close()
+  }
+
+  /** The peer has gone. */
+  gone(socket: WebSocket): SocketState {
+    const state = this.stateOf(socket)
+    this.set(socket, { k: 'closed' })
+    this.#states.delete(socket)
+    return state
+  }
+}

@@ -1,0 +1,34 @@
+/** What a session waits for a person to decide (remote protocol, "Identity"; RF 18, 19). */
+
+import { z } from 'zod'
+import { BoundedText } from './message.ts'
+
+/** One question of a chain. A free answer is accepted beside the options. */
+export const RemoteQuestion = z
+  .object({
+    question_id: z.string(),
+    header: z.string(),
+    text: z.string(),
+    options: z.array(z.object({ label: z.string(), description: z.string().optional() })),
+    multiple: z.boolean(),
+    position: z.int().min(1).describe('In the chain, from 1.'),
+    chain_length: z.int().min(1),
+  })
+  .meta({ id: 'RemoteQuestion' })
+export type RemoteQuestion = z.infer<typeof RemoteQuestion>
+
+/** Calls that are approved or denied together. */
+export const RemoteApprovalBatch = z
+  .object({
+    batch_id: z.string(),
+    actions: z.array(
+      z.object({
+        tool_name: z.string(),
+        summary: z.string(),
+        risk: z.string(),
+        details: BoundedText.describe('The literal arguments. Cut ones are read in full before deciding.'),
+      }),
+    ),
+  })
+  .meta({ id: 'RemoteApprovalBatch' })
+export type RemoteApprovalBatch = z.infer<typeof RemoteApprovalBatch>

@@ -1,0 +1,36 @@
+import { afterAll, afterEach, beforeAll } from 'vitest'
+import { type ScriptedModel, startScriptedModel } from '../support/node/model-scripts.ts'
+import { connectRequestTests } from '../support/remote-device/connect-request-tests.ts'
+import { verifyDevices } from '../support/remote-device/device.ts'
+import { handshakeTests } from '../support/remote-device/handshake-tests.ts'
+import { liveListTests } from '../support/remote-device/live-list-tests.ts'
+import { pairingTests } from '../support/remote-device/pairing-tests.ts'
+import { requestTests } from '../support/remote-device/request-tests.ts'
+import { rotationTests } from '../support/remote-device/rotation-tests.ts'
+import { type ServedRouter, serveInHarness } from '../support/remote-device/served-router.ts'
+
+/** The same as gateway.test.ts, with the gateway’s object put to sleep before each frame and each call of its owner. */
+
+let model: ScriptedModel
+let router: ServedRouter
+
+beforeAll(async () => {
+  model = await startScriptedModel()
+  router = await serveInHarness({ hibernating: true, vars: { OLLAMA_BASE_URL: model.url } })
+})
+
+afterAll(async () => {
+  await router?.close()
+  await model?.close()
+})
+
+afterEach(verifyDevices)
+
+const theRouter = () => router
+
+handshakeTests(theRouter)
+pairingTests(theRouter)
+rotationTests(theRouter)
+connectRequestTests(theRouter)
+requestTests(theRouter)
+liveListTests(theRouter, () => model)

@@ -1,0 +1,191 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { RemoteDevice } from '../support/remote-device/device.ts'
+import { verifyDevices } from '../support/remote-device/device.ts'
+import { Home, type PairedDevice, pairFrame, ROTATING } from '../support/remote-device/gateway-home.ts'
+import { type ServedRouter, serveInHarness } from '../support/remote-device/served-router.ts'
+
+/** The limits of D36 and D41 as devices meet them, and what only time brings. */
+
+const MAX_DEVICES = 32
+const SOCKETS_PER_DEVICE = 8
+const MAX_CONNECTIONS = 64
+const MAX_UNAUTHENTICATED = 64
+/** A refused one may ask again after it. */
+const DENIAL_MS = 30_000
+/** A first frame comes within it. */
+const HANDSHAKE_MS = 10_000
+/** How long a request, a code and a challenge hold. */
+const CHALLENGE_MS = 120_000
+
+/** Times are told apart when they lie so far from each other. */
+const CLOCK_STEP_MS = 20
+
+let router: ServedRouter
+
+beforeAll(async () => {
+  router = await serveInHarness({ hibernating: false })
+})
+
+afterAll(async () => {
+  await router?.close()
+})
+
+afterEach(verifyDevices)
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const connect = async (home: Home, { paired }: PairedDevice): Promise<RemoteDevice> => {
+  const { device, answer } = await home.authenticate({ device_id: paired.device_id, token: paired.token })
+  if (answer.type !== 'authenticated') throw new Error(`refused: ${JSON.stringify(answer)}`)
+  return device
+}
+
+describe('[D36] limits', () => {
+  test('a gateway has 32 devices: another is told busy, until one is revoked; the same phone may pair again', async () => {
+    const home = await Home.open(router)
+    const install = { install_id: 'the-phone-0123456789abcdef' }
+    const { paired: phone } = await home.pair(install)
+    for (let n = 1; n < MAX_DEVICES; n++) (await home.pair()).device.hangUp()
+    const { credential } = await home.openPairing()
+    expect((await home.failedPairing({ secret: credential })).code).toBe('busy')
+    // The right secret was used: a second try needs a new challenge.
+    expect((await home.failedPairing({ secret: credential })).code).toBe('pairing_failed')
+    const { paired: replaced } = await home.pair(install)
+    expect(replaced.device_id).not.toBe(phone.device_id)
+    expect(await home.owner.devices()).toHaveLength(MAX_DEVICES)
+    await home.owner.must('DELETE', `/devices/${String(replaced.device_id)}`)
+    await home.pair()
+  })
+
+  test('a device has 8 connections: a ninth takes the place of the one that was silent longest', async () => {
+    const home = await Home.open(router)
+    const one = await home.pair()
+    const sockets = [one.device]
+    while (sockets.length < SOCKETS_PER_DEVICE) sockets.push(await connect(home, one))
+    // All but the fourth are heard: a ping counts as well.
+    await pause(CLOCK_STEP_MS)
+    for (const [index, socket] of sockets.entries()) if (index !== 3) await socket.pinged()
+    const ninth = await connect(home, one)
+    expect((await sockets[3]?.lastWords())?.code).toBe('idle_timeout')
+    for (const socket of [...sockets.filter((_, index) => index !== 3), ninth]) await socket.pinged()
+    const { device: other } = await home.pair()
+    await other.pinged()
+  })
+
+  test('a gateway has 64 connections: while all of them are heard, another is told busy, and no token is burnt', async () => {
+    const home = await Home.open(router)
+    const devices: PairedDevice[] = []
+    for (let n = 0; n < MAX_CONNECTIONS / SOCKETS_PER_DEVICE; n++) devices.push(await home.pair())
+    const { paired: rotating, device: asleep } = await home.pair(ROTATING)
+    const { credential } = await home.openPairing()
+    asleep.hangUp()
+    await expect
+      .poll(
+        async () =>
+          (await home.owner.devices()).find(({ device_id }) => device_id === rotating.device_id)?.online,
+      )
+      .toBe(false)
+    const sockets = devices.map(({ device }) => device)
+    for (const one of devices) {
+      for (let n = 1; n < SOCKETS_PER_DEVICE; n++) sockets.push(await connect(home, one))
+    }
+    expect(sockets).toHaveLength(MAX_CONNECTIONS)
+    const held = { device_id: rotating.device_id, refresh_token: rotating.refresh_token }
+    expect(await home.refusal(held)).toBe('busy')
+    expect((await home.failedPairing({ secret: credential })).code).toBe('busy')
+    for (const socket of sockets) await socket.pinged()
+    sockets.pop()?.hangUp()
+    const outcome = async () => {
+      const { device, answer } = await home.authenticate(held)
+      if (answer.type === 'authenticated') return device
+      await device.ended()
+      return undefined
+    }
+    // Hanging up takes a moment to arrive.
+    await expect.poll(outcome).toBeDefined()
+  })
+
+  test('[D41] 64 strangers at most wait at the door; those who are inside are served meanwhile', async () => {
+    const home = await Home.open(router)
+    const one = await home.pair()
+    const strangers: RemoteDevice[] = []
+    for (let n = 0; n < MAX_UNAUTHENTICATED; n++) strangers.push(await home.dial({ address: `10.9.0.${n}` }))
+    await expect(home.dial({ address: '10.9.1.1' })).rejects.toMatchObject({ status: expect.any(Number) })
+    await one.device.request({ type: 'list_sessions' })
+    for (const stranger of strangers.slice(0, 5)) stranger.hangUp()
+    await expect
+      .poll(() =>
+        connect(home, one).then(
+          () => 'let in',
+          () => 'full',
+        ),
+      )
+      .toBe('let in')
+  })
+})
+
+describe('what time brings', () => {
+  const long = process.env.SWITCHYARD_FULL === '1'
+  const request = { type: 'connect_request', protocol_version: 1, device_name: 'nearby' }
+
+  test('“No frame within 10 seconds”: handshake_timeout, which pings do not put off, and which a request ends', async () => {
+    const home = await Home.open(router)
+    await home.owner.must('POST', '/connect-requests/listen')
+    const startedAt = Date.now()
+    const [silent, pinging, asking] = await Promise.all([
+      home.dial({ address: '10.10.0.1' }),
+      home.dial({ address: '10.10.0.2' }),
+      home.dial({ address: '10.10.0.3' }),
+    ])
+    expect(await asking.handshake(request)).toMatchObject({ type: 'connect_pending' })
+    const { device: inside } = await home.pair()
+    await pause(HANDSHAKE_MS / 2)
+    await pinging.pinged()
+    const errors = await Promise.all([silent.lastWords(), pinging.lastWords()])
+    expect(errors.map(({ code }) => code)).toEqual(['handshake_timeout', 'handshake_timeout'])
+    const took = Date.now() - startedAt
+    expect(took).toBeGreaterThan(HANDSHAKE_MS - 500)
+    expect(took).toBeLessThan(HANDSHAKE_MS + 3_000)
+    await asking.pinged()
+    await inside.pinged()
+  })
+
+  test('an address that was denied asks again after 30 seconds', async () => {
+    const home = await Home.open(router)
+    await home.owner.must('POST', '/connect-requests/listen')
+    const device = await home.dial({ address: '10.10.1.1' })
+    const { request_id: id } = await device.handshake(request)
+    await home.owner.must('POST', `/connect-requests/${String(id)}/deny`)
+    await device.ended()
+    await pause(DENIAL_MS + 100)
+    const again = await home.dial({ address: '10.10.1.1' })
+    expect(await again.handshake(request)).toMatchObject({ type: 'connect_pending' })
+  })
+
+  test.runIf(long)(
+    'after 120 seconds a challenge is over, a request expires, and so does a code',
+    { timeout: 180_000 },
+    async () => {
+      const [home, there] = [await Home.open(router), await Home.open(router)]
+      for (const one of [home, there]) await one.owner.must('POST', '/connect-requests/listen')
+      const { credential } = await home.openPairing()
+      const pending = await home.dial({ address: '10.10.2.1' })
+      await pending.handshake(request)
+      const approved = await there.dial({ address: '10.10.2.2' })
+      const { request_id: id } = await approved.handshake(request)
+      const { code } = await there.owner.must('POST', `/connect-requests/${String(id)}/accept`)
+      await approved.next()
+      await pause(CHALLENGE_MS)
+      expect(await pending.next()).toEqual({ type: 'connect_expired' })
+      expect(await approved.next()).toEqual({ type: 'connect_expired' })
+      for (const one of [pending, approved]) expect(await one.ended()).toBe(1005)
+      expect((await home.failedPairing({ secret: credential })).code).toBe('pairing_failed')
+      expect((await there.failedPairing({ method: 'code', secret: code })).code).toBe('pairing_failed')
+      const late = await home.dial({ address: '10.10.2.3' })
+      expect(
+        await late.handshake(pairFrame({ secret: (await home.openPairing()).credential })),
+      ).toMatchObject({
+        type: 'paired',
+      })
+    },
+  )
+})
