@@ -1,9 +1,11 @@
+import type { DeviceRecord } from '../gateway/rpc.ts'
 import type { ExportRecord } from '../protocol/execution/export.ts'
 import { toWireTime } from '../protocol/time.ts'
 import type { SessionRpc } from '../session/rpc.ts'
 import type { Database } from '../storage/d1/database.ts'
 import { accountLives, listSessionIds, listUserFacts } from '../storage/d1/export.ts'
 import { SESSIONS_PER_PAGE } from '../storage/limits.ts'
+import { toDeviceSummary } from './device-summary.ts'
 
 /** Facts that are read from D1 at a time; each is a line or two. */
 const FACTS_PER_READ = 100
@@ -31,18 +33,28 @@ export async function sessionPage(db: Database, userId: string, after: string | 
   return { ids: ids.slice(0, SESSIONS_PER_PAGE), more: ids.length > SESSIONS_PER_PAGE }
 }
 
+/** Where what is kept of a user is read from. */
+export type AccountSources = {
+  db: Database
+  session(id: string): SessionRpc
+  devices(): Promise<DeviceRecord[]>
+}
+
 /**
- * A page of everything: on the first one what is remembered about the user, then the sessions in the order they were
+ * A page of everything: on the first one what is remembered about the user and the paired devices, then the sessions in the order they were
  * made, each read from its object while it is written out. One that was deleted meanwhile is passed over; the account
  * itself, or any other failure, throws, and the page has no `end`.
  */
 export async function* exportAccount(
-  { db, session }: { db: Database; session(id: string): SessionRpc },
+  { db, session, devices }: AccountSources,
   userId: string,
   { ids, more, first }: SessionPage & { first: boolean },
 ): AsyncGenerator<Uint8Array> {
   yield opening(userId)
-  if (first) yield* userFacts(db, userId)
+  if (first) {
+    yield* userFacts(db, userId)
+    for (const device of await devices()) yield line({ type: 'device', ...toDeviceSummary(device) })
+  }
   let sessions = 0
   for (const id of ids) {
     const lines = await session(id).exportLines(userId)

@@ -9,6 +9,7 @@ import { newId } from '../../src/storage/ids.ts'
 import { exportSession, toByteStream } from '../../src/worker/export.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { failStatements } from '../support/workers/d1.ts'
+import { pairDevice } from '../support/workers/device.ts'
 import { until } from '../support/workers/hold.ts'
 import { type Client, makeClient, parsed, refused, turnAs } from '../support/workers/router.ts'
 import { scriptModels } from '../support/workers/scripted-models.ts'
@@ -248,6 +249,16 @@ describe('everything', () => {
       [ids[2], false],
     ])
     expect(records.at(-1)).toEqual({ type: 'end', sessions: 3 })
+  })
+
+  it('[EC 22] paired devices come before the sessions, without anything that opens them', async () => {
+    const { id, paired } = await pairDevice(client)
+    await client.newSession('one')
+    const response = await ask(ALL)
+    const text = await response.clone().text()
+    expect(typesOf(await recordsOf(response))).toEqual(['export', 'device', 'session', 'usage', 'end'])
+    expect(text).toContain(id)
+    expect(text).not.toContain(String(paired.token))
   })
 
   it('an account without anything is an empty export', async () => {

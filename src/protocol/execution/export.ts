@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ApprovalDecision } from './continue.ts'
+import { DeviceSummary } from './devices.ts'
 import { Count, Provider, Timestamp, Uuid } from './ids.ts'
 import { MemoryRecord } from './memory.ts'
 import { EncryptedPayload } from './sealed.ts'
@@ -25,8 +26,8 @@ export type PlanStatus = z.infer<typeof PlanStatus>
 const inSession = { session_id: Uuid }
 
 /**
- * One line of an export: JSON lines, in this order. `export` opens it; facts about the user follow; then each session
- * with what belongs to it; `end` closes it. An export without its `end` was cut off. `next` in it names the session
+ * One line of an export: JSON lines, in this order. `export` opens it; facts about the user and paired devices follow; then each
+ * session with what belongs to it; `end` closes it. An export without its `end` was cut off. `next` in it names the session
  * after which the next page goes on.
  */
 export const ExportRecord = z
@@ -38,6 +39,7 @@ export const ExportRecord = z
       exported_at: Timestamp,
     }),
     z.object({ type: z.literal('memory'), ...MemoryRecord.shape }),
+    z.object({ type: z.literal('device'), ...DeviceSummary.shape }),
     z.object({ type: z.literal('session'), ...SessionSummary.shape }),
     z.object({
       type: z.literal('message'),

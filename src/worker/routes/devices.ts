@@ -1,17 +1,15 @@
 import { Hono } from 'hono'
-import type { DeviceRecord } from '../../gateway/rpc.ts'
 import type {
-  DeviceSummary,
   ListDevicesResponse,
   RenameDeviceResponse,
   RevokeDeviceResponse,
 } from '../../protocol/execution/devices.ts'
 import { type Failure, failure } from '../../protocol/execution/errors.ts'
-import { toWireTime } from '../../protocol/time.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
 import { dropNote, noteRevocation } from '../../storage/d1/gateways.ts'
 import { readBody } from '../body.ts'
 import type { AppEnv } from '../context.ts'
+import { toDeviceSummary } from '../device-summary.ts'
 import { failed } from '../errors.ts'
 import { identify } from '../middleware/identify.ts'
 import { carryOut, openOwnGateway } from '../own-gateway.ts'
@@ -33,7 +31,7 @@ devices.get('/', async (c) => {
   const listed = (await rpc.devices(who)).flatMap((device) => {
     const reason = noted.get(device.deviceId)
     if (reason === 'revoked') return []
-    return toSummary(reason === undefined ? device : { ...device, revokedReason: reason })
+    return toDeviceSummary(reason === undefined ? device : { ...device, revokedReason: reason })
   })
   return c.json({ devices: listed } satisfies ListDevicesResponse)
 })
@@ -51,7 +49,7 @@ devices.put('/:device_id', async (c) => {
   if (noted.get(deviceId) === 'revoked') return failed(c, NO_DEVICE)
   const renamed = await rpc.renameDevice(who, deviceId, body.value.value.name)
   if (!renamed.ok) return failed(c, renamed.error)
-  return c.json({ device: toSummary(renamed.value) } satisfies RenameDeviceResponse)
+  return c.json({ device: toDeviceSummary(renamed.value) } satisfies RenameDeviceResponse)
 })
 
 devices.delete('/:device_id', async (c) => {
@@ -86,18 +84,3 @@ const NOT_STORED = failure(
   'the revocation could not be stored anywhere, so the device may be able to come back; revoke it again until this ' +
     'succeeds',
 )
-
-function toSummary(device: DeviceRecord): DeviceSummary {
-  const { platform, lastSeenAtMs, expiresAtMs, revokedReason } = device
-  return {
-    device_id: device.deviceId,
-    device_name: device.name,
-    device_kind: device.kind,
-    ...(platform === null ? {} : { platform }),
-    paired_at: toWireTime(device.pairedAtMs),
-    ...(lastSeenAtMs === null ? {} : { last_seen_at: toWireTime(lastSeenAtMs) }),
-    online: device.online,
-    ...(expiresAtMs === null ? {} : { expires_at: toWireTime(expiresAtMs) }),
-    ...(revokedReason === null ? {} : { revoked_reason: revokedReason }),
-  }
-}

@@ -1,8 +1,9 @@
 import { type Context, Hono } from 'hono'
 import { parseSessionId } from '../../protocol/execution/ids.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
+import { ownGateway } from '../../storage/d1/gateways.ts'
 import type { AppEnv } from '../context.ts'
-import { sessionStub } from '../env.ts'
+import { gatewayStub, sessionStub } from '../env.ts'
 import { failed } from '../errors.ts'
 import { exportAccount, exportSession, sessionPage, toByteStream } from '../export.ts'
 import { identify, ownSession } from '../middleware/identify.ts'
@@ -30,7 +31,14 @@ accountExport.get('/', identify, async (c) => {
   const { userId } = c.var.identity
   const db = openDatabase(c.env.DB)
   const page = { ...(await sessionPage(db, userId, after)), first: after === null }
-  const sources = { db, session: (id: string) => sessionStub(c.env, id) }
+  const sources = {
+    db,
+    session: (id: string) => sessionStub(c.env, id),
+    devices: async () => {
+      const own = await ownGateway(db, userId, Date.now())
+      return own === null ? [] : gatewayStub(c.env, userId).devices(own)
+    },
+  }
   return download(c, 'account', exportAccount(sources, userId, page))
 })
 
