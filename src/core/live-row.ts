@@ -1,9 +1,11 @@
 import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
 import { toWireTime } from '../protocol/time.ts'
+import { jsonBytes } from './run/json-bytes.ts'
 import type { RunState } from './run/state.ts'
 
 /** Rows travel to every device that shows the list: a label that is cut stays readable, a long one crowds the frame out. */
 const MAX_TITLE_BYTES = 512
+const MAX_MODEL_BYTES = 256
 /** The longest path that file systems take. */
 const MAX_WORKSPACE_BYTES = 4096
 /** Characters of a title that was derived; of a longer line one has the first of them and three dots (RF 11). */
@@ -38,7 +40,7 @@ export function liveRow(state: RunState | null, facts: LiveFacts): RemoteSession
     ...(workspace === null || workspace.trim() === ''
       ? {}
       : { workspace: cutBytes(workspace, MAX_WORKSPACE_BYTES) }),
-    model: state?.lastRoute?.model ?? '',
+    model: cutBytes(state?.lastRoute?.model ?? '', MAX_MODEL_BYTES),
     harness: 'switchyard',
     turn_count: facts.runs,
     ...(lastMessageAtMs === null ? {} : { last_active_at: toWireTime(lastMessageAtMs) }),
@@ -85,13 +87,15 @@ function firstLine(text: string): string {
   return ''
 }
 
-/** The beginning of a text, in at most so many UTF-8 bytes; no character is cut in two. */
+/**
+ * The beginning of a text that takes at most so many bytes in a frame; no character is cut in two. What JSON has to escape
+ * counts as it is escaped: else a list of odd names would not fit.
+ */
 function cutBytes(text: string, maxBytes: number): string {
   let bytes = 0
   let units = 0
   for (const char of text) {
-    const point = char.codePointAt(0) ?? 0
-    bytes += point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4
+    bytes += jsonBytes(char)
     if (bytes > maxBytes) return text.slice(0, units)
     units += char.length
   }

@@ -114,6 +114,7 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
     connect.withdrawLost()
     const list = new LiveList({
       sql: this.#sql,
+      isFollowed: () => this.#sockets.devices().some(([, { subscribed }]) => subscribed),
       changed: (rows) => this.#running?.requests.pushList(rows),
       delisted: () => ctx.waitUntil(this.#tellDelisted()),
     })
@@ -371,6 +372,7 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
           })
       connect.expire(nowMs)
       list.expire(nowMs)
+      await this.#ask(list.askWhom(nowMs))
       devices.retry()
       if (list.owed.length > 0) await this.#tellDelisted()
     } catch (error) {
@@ -380,6 +382,27 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
     this.#arm()
   }
 
+  /** Has sessions push their rows; one that is gone leaves the list. What fails stays as it is. */
+  async #ask(sessionIds: readonly string[]): Promise<void> {
+    if (this.#running === null) return
+    const { list } = this.#running
+    const { userId } = this.#identity()
+    for (const sessionId of sessionIds) {
+      const registrationEpoch = list.row(sessionId)?.registration_epoch ?? 0
+      try {
+        const isThere = await this.#session(sessionId).relist(userId)
+        if (!isThere) list.remove({ sessionId, registrationEpoch, reason: 'owner_exited' }, Date.now())
+      } catch (error) {
+        console.warn(`session ${sessionId} could not be asked for its row:`, nameOf(error))
+      }
+    }
+  }
+
+  #session(sessionId: string): Pick<SessionRpc, 'delisted' | 'relist'> {
+    // The stub's generated type is too deep to spell out; the interface is what it serves.
+    return this.env.SESSION.getByName(sessionId) as unknown as Pick<SessionRpc, 'delisted' | 'relist'>
+  }
+
   /** Tells sessions that they were taken off the list. What fails is tried again by the alarm. */
   async #tellDelisted(): Promise<void> {
     if (this.#running === null) return
@@ -387,12 +410,8 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
     const { userId } = this.#identity()
     let hasFailed = false
     for (const delisting of list.owed) {
-      const session = this.env.SESSION.getByName(delisting.sessionId) as unknown as Pick<
-        SessionRpc,
-        'delisted'
-      >
       try {
-        await session.delisted(userId, delisting.epoch)
+        await this.#session(delisting.sessionId).delisted(userId, delisting.epoch)
         list.told(delisting)
       } catch (error) {
         console.warn(`session ${delisting.sessionId} could not be told that it left the list:`, nameOf(error))
@@ -411,7 +430,7 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
     const at = nextDeadlineMs([
       ...greeting.map((openedAtMs) => (openedAtMs === null ? null : openedAtMs + HANDSHAKE_TIMEOUT_MS)),
       connect.nextExpiryMs,
-      list.nextExpiryMs,
+      list.nextLookMs,
       devices.retryAtMs,
       this.#delistFailures === 0 ? null : Date.now() + retryDelayMs(this.#delistFailures),
     ])

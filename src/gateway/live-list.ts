@@ -1,4 +1,4 @@
-import { byId, nextExpiryMs, toDelist } from '../core/gateway/live-list.ts'
+import { byId, inDoubt, nextLookMs, toDelist } from '../core/gateway/live-list.ts'
 import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
 import {
   type Delisting,
@@ -20,6 +20,8 @@ const PUSH_EVERY_MS = 250
 
 export type LiveListDeps = {
   sql: Sql
+  /** Somebody follows the list. */
+  isFollowed(): boolean
   /** The list has changed, and is now this. Called at once, then at most every `PUSH_EVERY_MS`. */
   changed(rows: RemoteSessionInfo[]): void
   /** Sessions have to be told that they were taken off (`owed`). */
@@ -51,9 +53,20 @@ export class LiveList {
     return this.#rows.get(sessionId)?.row ?? null
   }
 
-  /** When a session will have been idle for too long. */
-  get nextExpiryMs(): number | null {
-    return nextExpiryMs(this.#listed())
+  /** When a session will have been idle for too long, or has to be asked. */
+  get nextLookMs(): number | null {
+    return nextLookMs(this.#listed())
+  }
+
+  /** The sessions that have to be asked whether they still run. Each is named once, until its row changes. */
+  askWhom(nowMs: number): string[] {
+    const asked = inDoubt(this.#listed(), nowMs)
+    for (const sessionId of asked) {
+      const stored = this.#rows.get(sessionId)
+      if (stored) this.#rows.set(sessionId, { ...stored, isAsked: true })
+      this.#store(sessionId)
+    }
+    return asked
   }
 
   /** Registrations that ended here, and whose sessions do not know. */
@@ -76,7 +89,7 @@ export class LiveList {
     // Health is ours to say: while a session is listed its object can be reached (D03).
     const row: RemoteSessionInfo = { ...given, health: 'live' }
     const isSame = before !== undefined && JSON.stringify(before.row) === JSON.stringify(row)
-    this.#rows.set(sessionId, { row, touchedAtMs: nowMs })
+    this.#rows.set(sessionId, { row, touchedAtMs: nowMs, isAsked: isSame && before.isAsked })
     if (isSame) return true
     const isPassing = before?.row.registration_epoch === epoch && row.activity === 'running'
     if (isPassing) this.#storeLater(sessionId)
@@ -95,7 +108,7 @@ export class LiveList {
     if (!before || before.row.registration_epoch > registrationEpoch) return false
     dropRow(this.#deps.sql, sessionId)
     this.#rows.delete(sessionId)
-    this.#unstored.delete(sessionId)
+    this.#isStored(sessionId)
     this.#push(nowMs)
     return true
   }
@@ -106,10 +119,11 @@ export class LiveList {
   }
 
   #listed() {
-    return [...this.#rows.values()].map(({ row, touchedAtMs }) => ({
+    return [...this.#rows.values()].map(({ row, touchedAtMs, isAsked }) => ({
       sessionId: row.session_id,
       activity: row.activity,
       touchedAtMs,
+      isAsked,
     }))
   }
 
@@ -126,7 +140,7 @@ export class LiveList {
     })
     for (const sessionId of leaving) {
       this.#rows.delete(sessionId)
-      this.#unstored.delete(sessionId)
+      this.#isStored(sessionId)
     }
     this.#deps.delisted()
     return true
@@ -135,7 +149,15 @@ export class LiveList {
   #store(sessionId: string): void {
     const stored = this.#rows.get(sessionId)
     if (stored) saveRow(this.#deps.sql, stored)
+    this.#isStored(sessionId)
+  }
+
+  /** A timer that has nothing left to do would keep the gateway awake. */
+  #isStored(sessionId: string): void {
     this.#unstored.delete(sessionId)
+    if (this.#unstored.size > 0 || this.#storing === null) return
+    clearTimeout(this.#storing)
+    this.#storing = null
   }
 
   #storeLater(sessionId: string): void {
@@ -143,12 +165,12 @@ export class LiveList {
     // If the object dies before, the session's next word repairs it: a turn that goes on speaks every 30 s.
     this.#storing ??= setTimeout(() => {
       this.#storing = null
-      for (const waiting of this.#unstored) this.#store(waiting)
+      for (const waiting of [...this.#unstored]) this.#store(waiting)
     }, SETTLE_MS)
   }
 
   #push(nowMs: number): void {
-    if (this.#pushing !== null) return
+    if (this.#pushing !== null || !this.#deps.isFollowed()) return
     const waitMs = this.#pushedAtMs + PUSH_EVERY_MS - nowMs
     const push = (): void => {
       this.#pushing = null

@@ -209,6 +209,13 @@ export class RunEngine {
     this.#registrationLost(epoch, false)
   }
 
+  /** The gateway has not heard of the session for long, and asks for its row. */
+  relist(): void {
+    const { outbox } = this.#checkpoint
+    this.#checkpoint = { ...this.#checkpoint, outbox: { ...outbox, listing: outbox.listing ?? Date.now() } }
+    this.listing.ring({ again: true })
+  }
+
   /** A run lists its session again, under another registration; without one it is not listed any more. */
   #registrationLost(epoch: number, byRun: boolean): void {
     const session = loadSession(this.#deps.sql)
@@ -561,7 +568,7 @@ export class RunEngine {
     const at = nextAlarm({
       leaseHeartbeatAtMs: state?.active ? state.active.leaseUntilMs - 2 * LEASE_HEARTBEAT_MS : null,
       outboxRetryAtMs: this.#flushAtMs(),
-      // What is on its way needs no alarm: if it is lost with the object, the next one starts with it.
+      // What is on its way needs no alarm: if it is lost with the object, the gateway asks for it after a while.
       listingRetryAtMs: this.#checkpoint.outbox.listing === null ? null : this.listing.retryAtMs,
     })
     if (at === this.#alarmAtMs) return

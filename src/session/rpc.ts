@@ -67,4 +67,6 @@ export interface SessionRpc {
   expireTraces(userId: string, beforeMs: number): Promise<Result<number, Failure>>
   /** The user's gateway took this registration off the live list by itself (D03). Says nothing of others. */
   delisted(userId: string, epoch: number): Promise<void>
+  /** The gateway asks for the row of a session that it has not heard of for long. False: there is no such session. */
+  relist(userId: string): Promise<boolean>
 }

@@ -194,6 +194,12 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     await this.ctx.storage.sync()
   }
 
+  async relist(userId: string): Promise<boolean> {
+    const found = this.#open(userId, { archivedToo: true })
+    if (found.ok) found.value.engine.relist()
+    return found.ok
+  }
+
   /** Deletes everything. From the first line on the session answers nothing, whatever D1 does (D26). */
   async remove(
     userId: string,

@@ -210,7 +210,7 @@ const CALLED_SINCE: Record<string, string[]> = {
   '0.2.0': ['putMemory', 'deleteMemory', 'exportLines', 'expire', 'expireTraces'],
   '0.3.0': ['revokeGrant'],
   '0.4.0': ['facts'],
-  '0.5.0': ['delisted'],
+  '0.5.0': ['delisted', 'relist'],
 }
 
 describe('versions side by side', () => {

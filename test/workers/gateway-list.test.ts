@@ -182,6 +182,7 @@ describe('the live list', () => {
   })
 
   it('[D03] who is at work, or waits for an answer, is not idle, however long it takes', async () => {
+    const asked = vi.spyOn(Session.prototype, 'relist').mockResolvedValue(true)
     const nowMs = stopClock()
     await put(rowOf('running', { activity: 'running' }))
     await put(
@@ -190,6 +191,29 @@ describe('the live list', () => {
     setClock(nowMs + 30 * 86_400_000)
     await ringGatewayAlarm(client.userId)
     expect(await listed()).toHaveLength(2)
+    expect(asked).toHaveBeenCalledTimes(1)
+  })
+
+  it('[U06] a session that ended its run without telling is asked after a while, and the list is right again', async () => {
+    const id = await client.newSession()
+    models.script({ text: ['done'] })
+    await turnAs(await client.execute(id, makeExecute('hi')), 'completed')
+    const [row] = await vi.waitFor(async () => {
+      const rows = await listed()
+      expect(rows).toMatchObject([{ activity: 'idle' }])
+      return rows
+    })
+    // As it was left by an object that died before it could tell.
+    if (row) await put({ ...row, activity: 'running' })
+    await subscribe()
+    setClock(Date.now() + 120_000)
+    await ringGatewayAlarm(client.userId)
+    await pushUntil((rows) => rows[0]?.activity === 'idle')
+    // One that is gone altogether leaves.
+    await put(rowOf('00000000-0000-0000-0000-000000000000', { activity: 'running' }))
+    setClock(Date.now() + 120_000)
+    await ringGatewayAlarm(client.userId)
+    await vi.waitFor(async () => expect(await listed()).toHaveLength(1))
   })
 
   it('[D33] a row that turned to running is stored when it stays so, and the turn of a moment is one row', async () => {

@@ -5,17 +5,30 @@ import type { RemoteSessionInfo } from '../../protocol/remote/session-info.ts'
 export type ListedRow = {
   sessionId: string
   activity: RemoteSessionInfo['activity']
-  /** When its row last changed. */
+  /** When its row was last pushed. */
   touchedAtMs: number
+  /** It has been asked whether its row still holds, and has not changed it since. */
+  isAsked: boolean
 }
 
 /** An idle session that nothing happened to for so long is saved, and not live any more. */
 const IDLE_TTL_MS = 7 * 24 * 3_600_000
 
 /**
+ * A turn that is served pushes its row every 30 s (D33). A session that was running and said nothing for four times as
+ * long may have died before it could tell the end of its run, and is asked, once.
+ */
+const DOUBT_MS = 120_000
+
+/** The sessions that have to be asked whether they still are what their rows say. */
+export const inDoubt = (rows: readonly ListedRow[], nowMs: number): string[] =>
+  rows.filter((row) => isDoubtable(row) && nowMs >= row.touchedAtMs + DOUBT_MS).map((row) => row.sessionId)
+
+const isDoubtable = ({ activity, isAsked }: ListedRow): boolean => activity === 'running' && !isAsked
+
+/**
  * The sessions that leave the list, in the order in which they go: idle ones of 7 days, then, while more than 32 are
- * left, the idle one untouched longest, then the waiting one untouched longest. A running session stays, even if
- * there are more than 32 of them.
+ * left, the idle one untouched longest, then the waiting one, and only then a running one.
  */
 export function toDelist(rows: readonly ListedRow[], nowMs: number): string[] {
   const oldestFirst = rows.toSorted(
@@ -23,17 +36,21 @@ export function toDelist(rows: readonly ListedRow[], nowMs: number): string[] {
   )
   const idle = oldestFirst.filter((row) => row.activity === 'idle')
   const waiting = oldestFirst.filter((row) => row.activity !== 'idle' && row.activity !== 'running')
+  const running = oldestFirst.filter((row) => row.activity === 'running')
 
   const expired = idle.filter((row) => nowMs >= row.touchedAtMs + IDLE_TTL_MS)
   const surplus = Math.max(0, rows.length - expired.length - MAX_SHARED_SESSIONS)
-  const mayLeave = [...idle.slice(expired.length), ...waiting]
+  const mayLeave = [...idle.slice(expired.length), ...waiting, ...running]
   return [...expired, ...mayLeave.slice(0, surplus)].map((row) => row.sessionId)
 }
 
-/** When the next session leaves by its age; null when no session is idle. */
-export function nextExpiryMs(rows: readonly ListedRow[]): number | null {
-  const idle = rows.filter((row) => row.activity === 'idle')
-  return idle.length === 0 ? null : Math.min(...idle.map((row) => row.touchedAtMs)) + IDLE_TTL_MS
+/** When a session next leaves by its age or has to be asked; null when none will. */
+export function nextLookMs(rows: readonly ListedRow[]): number | null {
+  const times = rows.flatMap((row) => {
+    if (row.activity === 'idle') return [row.touchedAtMs + IDLE_TTL_MS]
+    return isDoubtable(row) ? [row.touchedAtMs + DOUBT_MS] : []
+  })
+  return times.length === 0 ? null : Math.min(...times)
 }
 
 /** The order of the list: ascending by session id, compared by code units, so that every device sees one order. */

@@ -1,24 +1,29 @@
 import type { RemoteSessionInfo } from '../../protocol/remote/session-info.ts'
 import { numberOf, type Sql, textOf } from '../session/sql.ts'
 
-/** A session on the live list. `touchedAtMs` is when its row was last pushed. */
-export type StoredRow = { row: RemoteSessionInfo; touchedAtMs: number }
+/**
+ * A session on the live list. `touchedAtMs` is when its row was last pushed; `isAsked`: it was asked whether that still
+ * holds.
+ */
+export type StoredRow = { row: RemoteSessionInfo; touchedAtMs: number; isAsked: boolean }
 
 export const loadRows = (sql: Sql): StoredRow[] =>
-  sql.rows('SELECT body, touched_at FROM live_rows').map((row) => ({
+  sql.rows('SELECT body, touched_at, is_asked FROM live_rows').map((row) => ({
     row: JSON.parse(textOf(row, 'body')),
     touchedAtMs: numberOf(row, 'touched_at'),
+    isAsked: numberOf(row, 'is_asked') === 1,
   }))
 
-export function saveRow(sql: Sql, { row, touchedAtMs }: StoredRow): void {
+export function saveRow(sql: Sql, { row, touchedAtMs, isAsked }: StoredRow): void {
   sql.rows(
-    `INSERT INTO live_rows (session_id, epoch, body, touched_at) VALUES (?, ?, ?, ?)
+    `INSERT INTO live_rows (session_id, epoch, body, touched_at, is_asked) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (session_id) DO UPDATE SET epoch = excluded.epoch, body = excluded.body,
-       touched_at = excluded.touched_at`,
+       touched_at = excluded.touched_at, is_asked = excluded.is_asked`,
     row.session_id,
     row.registration_epoch,
     JSON.stringify(row),
     touchedAtMs,
+    isAsked ? 1 : 0,
   )
 }
 

@@ -21,7 +21,8 @@ export const GATEWAY_MIGRATIONS: readonly (readonly string[])[] = [
     `CREATE TABLE connect_requests (request_id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID`,
     `CREATE TABLE connect_denials (address TEXT PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID`,
     `CREATE TABLE live_rows (
-       session_id TEXT PRIMARY KEY, epoch INTEGER NOT NULL, body TEXT NOT NULL, touched_at INTEGER NOT NULL
+       session_id TEXT PRIMARY KEY, epoch INTEGER NOT NULL, body TEXT NOT NULL, touched_at INTEGER NOT NULL,
+       is_asked INTEGER NOT NULL
      ) WITHOUT ROWID`,
     `CREATE TABLE delistings (session_id TEXT PRIMARY KEY, epoch INTEGER NOT NULL) WITHOUT ROWID`,
   ],

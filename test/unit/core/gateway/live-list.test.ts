@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { byId, type ListedRow, nextExpiryMs, toDelist } from '../../../../src/core/gateway/live-list.ts'
+import {
+  byId,
+  inDoubt,
+  type ListedRow,
+  nextLookMs,
+  toDelist,
+} from '../../../../src/core/gateway/live-list.ts'
 
 const NOW_MS = 1_000_000_000
 const WEEK_MS = 7 * 24 * 3_600_000
@@ -10,6 +16,7 @@ const rows = (activity: ListedRow['activity'], count: number, touchedAtMs = NOW_
     sessionId: `${activity} ${String(n).padStart(2, '0')}`,
     activity,
     touchedAtMs: touchedAtMs + n,
+    isAsked: false,
   }))
 
 describe('[D03] at most 32 sessions are live', () => {
@@ -35,9 +42,9 @@ describe('[D03] at most 32 sessions are live', () => {
     expect(toDelist(many, NOW_MS)).toEqual(['idle 00', 'idle 01', 'awaiting_question 00'])
   })
 
-  test('a running one never leaves, and neither makes a second waiting one leave', () => {
-    expect(toDelist(rows('running', 40, 0), NOW_MS)).toEqual([])
-    expect(toDelist([...rows('running', 40, 0), ...rows('idle', 1)], NOW_MS)).toEqual(['idle 00'])
+  test('a running one leaves last, when nothing else is left to leave', () => {
+    expect(toDelist([...rows('running', 32, 0), ...rows('idle', 1)], NOW_MS)).toEqual(['idle 00'])
+    expect(toDelist(rows('running', 33, 0), NOW_MS)).toEqual(['running 00'])
   })
 
   test('of two that were touched at once the lower id leaves, in whatever order they come', () => {
@@ -69,14 +76,14 @@ describe('[D03] an idle session leaves after 7 days', () => {
   })
 
   test('the next one to leave is the idle one untouched longest', () => {
-    expect(nextExpiryMs([...rows('running', 1, 0), ...rows('idle', 3, 500).toReversed()])).toBe(500 + WEEK_MS)
-    expect(nextExpiryMs(rows('awaiting_approval', 1))).toBeNull()
-    expect(nextExpiryMs([])).toBeNull()
+    expect(nextLookMs(rows('idle', 3, 500).toReversed())).toBe(500 + WEEK_MS)
+    expect(nextLookMs(rows('awaiting_approval', 1))).toBeNull()
+    expect(nextLookMs([])).toBeNull()
   })
 
   test('whoever looks at that time finds it gone, and nothing a moment before', () => {
     const listed = rows('idle', 3)
-    const atMs = nextExpiryMs(listed) ?? Number.NaN
+    const atMs = nextLookMs(listed) ?? Number.NaN
     expect([toDelist(listed, atMs - 1), toDelist(listed, atMs)]).toEqual([[], ['idle 00']])
   })
 })
@@ -96,5 +103,25 @@ describe('[RF 11] the order of the list', () => {
       '\uffee',
     ])
     expect(given).toEqual(before)
+  })
+})
+
+describe('[U06] a session that was running and has said nothing for long', () => {
+  const silent = rows('running', 1, NOW_MS - 120_000)
+
+  test('is asked after two minutes, four times as long as a turn that goes on is silent', () => {
+    expect(inDoubt(silent, NOW_MS - 1)).toEqual([])
+    expect(inDoubt(silent, NOW_MS)).toEqual(['running 00'])
+    expect(nextLookMs(silent)).toBe(NOW_MS)
+  })
+
+  test('is asked once', () => {
+    const asked = silent.map((row) => ({ ...row, isAsked: true }))
+    expect(inDoubt(asked, NOW_MS)).toEqual([])
+    expect(nextLookMs(asked)).toBeNull()
+  })
+
+  test('is not asked when it waits or is idle: those rows change by what somebody does', () => {
+    expect(inDoubt([...rows('idle', 1, 0), ...rows('awaiting_approval', 1, 0)], NOW_MS)).toEqual([])
   })
 })

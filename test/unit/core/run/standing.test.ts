@@ -21,6 +21,9 @@ function standing(machine: Machine): RunResponse {
   return toRunResponse(standingOf(state, { held: sealed.held, sealedOf }))
 }
 
+const toOpen = (run: RunResponse): ContentRef[] =>
+  run.status === 'awaiting_decrypt' ? Object.keys(run.data.to_decrypt).sort() : []
+
 function served(command: 'plan' | null = null): Machine {
   const machine = new Machine(SEALED)
   machine.execute('prompt', { command })
@@ -173,5 +176,34 @@ describe('[D20][EC 17.3] where a sealed run stands', () => {
     again.resolve()
     again.fail()
     expect(standing(again)).toEqual({ status: 'idle', data: { trace_id: again.state?.traceId } })
+  })
+
+  test('an answer that was cut off is waited for again, and then with what it had sealed: of that a trace id says nothing', () => {
+    const machine = machineIn('AwaitingDecrypt')
+    const first = toOpen(standing(machine))
+    const sealed = machine.asked
+    expect(sealed).not.toEqual([])
+    machine.continue(opening(machine))
+    machine.resolve()
+    machine.crash()
+    const cut = standing(machine)
+    expect(toOpen(cut)).toEqual(first)
+    const answer = opening(machine)
+    machine.continue(answer, { digest: 'again' })
+    machine.pauseToOpen()
+    machine.crash()
+    const more = standing(machine)
+    expect(toOpen(more)).toEqual(expect.arrayContaining(sealed))
+    expect(more.data.trace_id).toBe(cut.data.trace_id)
+    // Its answer was told, and lost with the memory: what it led to waits for another one.
+    const before = machine.state
+    expect(machine.continue(answer, { digest: 'again' })).toMatchObject({
+      refused: { code: 'invalid_request', details: { missing: expect.arrayContaining(sealed) } },
+    })
+    expect(machine.state).toEqual(before)
+    machine.continue(opening(machine))
+    expect(machine.pauseToOpen()).toBe(false)
+    machine.round({ text: 'second answer' })
+    expect(machine.outcome?.status).toBe('completed')
   })
 })

@@ -114,7 +114,7 @@ rule('[D27] of a long fact a turn reads the beginning, whole characters of it', 
   expect(loadFacts(sql)[0]?.content).toBe('🚂'.repeat(501))
 })
 
-rule('[D32] a checkpoint from before there was memory owes none', (sql) => {
+rule('[D32] a checkpoint from before there was memory, or a live list, owes them nothing', (sql) => {
   const { memory: _, listing: __, ...outbox } = EMPTY_OUTBOX
   const counters = { message: 1, turn: 1, rev: 1, ringReserved: 0 }
   sql.rows(
