@@ -1,13 +1,14 @@
 import { bundle } from './bundle.ts'
 import { context } from './context.ts'
 import { firstToken } from './first-token.ts'
+import { gateway } from './gateway.ts'
 import { history } from './history.ts'
 import type { Bench } from './lib/bench.ts'
 import { routing } from './routing.ts'
 import { rows } from './rows.ts'
 import { sealed } from './sealed.ts'
 
-const BENCHES: readonly Bench[] = [firstToken, rows, bundle, routing, context, history, sealed]
+const BENCHES: readonly Bench[] = [firstToken, rows, bundle, routing, context, history, sealed, gateway]
 
 const HELP = `npm run bench -- [name…]
 

@@ -16,6 +16,7 @@ CREATE TABLE `gateways` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `gateways_gateway` ON `gateways` (`gateway_id`);--> statement-breakpoint
 ALTER TABLE `sessions` ADD `shared` integer DEFAULT false NOT NULL;--> statement-breakpoint
+CREATE INDEX `users_created` ON `users` (`created_at`,`id`);--> statement-breakpoint
 -- Users of before get theirs; an account that is being deleted needs none.
 INSERT INTO `gateways` (`user_id`, `gateway_id`, `created_at`)
 SELECT `id`, lower(hex(randomblob(16))), `created_at` FROM `users` WHERE `deleted_at` IS NULL;

@@ -31,6 +31,7 @@ export async function withRuntime<T>(
         durableObjects: {
           SESSION: { className: 'Session', useSQLite: true },
           GATEWAY: { className: 'Gateway', useSQLite: true },
+          ECHO: { className: 'Echo', useSQLite: true },
         },
         d1Databases: { DB: 'bench' },
         log: new Log(LogLevel.NONE),

@@ -1,14 +1,16 @@
+import { DurableObject } from 'cloudflare:workers'
 import type { Env } from '../../src/worker/env.ts'
 import app, { Gateway as RouterGateway, Session as RouterSession } from '../../src/worker/main.ts'
 
 /**
- * The router as it is, with three doors that only benches have: `/bench/bare` passes a request on to the upstream as the
+ * The router as it is, with doors that only benches have: `/bench/bare` passes a request on to the upstream as the
  * smallest possible Worker would, in the same isolate; `/bench/stored` tells what was stored since it was last asked;
- * `/bench/fill` gives a session a long past.
+ * `/bench/fill` gives a session a long past; `/bench/echo` is a socket to an object that does nothing but echo.
  */
 
 type BenchEnv = Env & {
   UPSTREAM: string
+  ECHO: DurableObjectNamespace
   /** `1`: note what is stored. Off, nothing stands between the router and its storage. */
   COUNT_ROWS?: string
 }
@@ -130,6 +132,20 @@ export class Gateway extends RouterGateway {
   }
 }
 
+/** The smallest object that holds sockets: it sends each frame back, on `…-all` to every socket that it has. */
+export class Echo extends DurableObject<BenchEnv> {
+  override async fetch(request: Request): Promise<Response> {
+    const { 0: theirs, 1: ours } = new WebSocketPair()
+    this.ctx.acceptWebSocket(ours, [new URL(request.url).pathname.endsWith('-all') ? 'all' : 'one'])
+    return new Response(null, { status: 101, webSocket: theirs })
+  }
+
+  override async webSocketMessage(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
+    const toAll = this.ctx.getTags(socket).includes('all')
+    for (const one of toAll ? this.ctx.getWebSockets('all') : [socket]) one.send(frame)
+  }
+}
+
 export default {
   async fetch(request: Request, env: BenchEnv, ctx: ExecutionContext): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url)
@@ -151,6 +167,7 @@ export default {
       })
       return new Response(null, { status: 204 })
     }
+    if (pathname.startsWith('/bench/echo')) return env.ECHO.getByName('echo').fetch(request)
     return app.fetch(request, watched(env), ctx)
   },
 }

@@ -14,10 +14,9 @@ import { toWireTime } from '../protocol/time.ts'
 import { digestOf } from '../storage/digest.ts'
 import { isRetired, retire, type StoredDevice, saveDevice } from '../storage/gateway/devices.ts'
 import type { Devices } from './devices.ts'
-import { BUSY_CONNECTIONS } from './pairing.ts'
 import { type GatewayParts, routerFields } from './parts.ts'
 import { deriveSuccessor, newSecret, type Successor } from './secrets.ts'
-import type { Farewell, OpenState } from './sockets.ts'
+import { BUSY_CONNECTIONS, type Farewell, type Unauthenticated } from './sockets.ts'
 
 /** Unknown, revoked, expired, and the wrong token: one answer (remote protocol, "The bare error frame"). */
 const UNAUTHORIZED: Farewell = {
@@ -57,8 +56,7 @@ export class Authentication {
     this.#devices = devices
   }
 
-  async authenticate(socket: WebSocket, state: OpenState, request: AuthenticateRequest): Promise<void> {
-    if (state.k === 'device') throw new Error('invariant broken: a device authenticates twice')
+  async authenticate(socket: WebSocket, state: Unauthenticated, request: AuthenticateRequest): Promise<void> {
     const { sql, sockets } = this.#parts
     const decide = await this.#prepare(request)
     if (sockets.stateOf(socket).k === 'closed') return

@@ -135,15 +135,13 @@ export class ConnectRequests {
 
   /** Opens a challenge that only the socket of this request can redeem. */
   async accept(requestId: string): Promise<Result<{ code: string; expiresAtMs: number }, Failure>> {
-    if (this.#pending(requestId) === null) return err(noSuchRequest())
-    const { code, expiresAtMs } = await this.#pairing.open(requestId)
+    const keys = await this.#pairing.draw()
     const { sql, sockets } = this.#parts
-    const request = this.#find(requestId)
+    // Nothing is waited for from here on: of two acceptances one counts.
+    const request = this.#pending(requestId)
     const socket = sockets.ofRequest(requestId)
-    if (request === null || socket === null) {
-      this.#pairing.withdraw(requestId)
-      return err(noSuchRequest())
-    }
+    if (request === null || socket === null) return err(noSuchRequest())
+    const { code, expiresAtMs } = this.#pairing.open(keys, requestId)
     saveRequest(sql, { ...request, state: 'approved', expiresAtMs })
     sockets.send(socket, {
       type: 'connect_approved',

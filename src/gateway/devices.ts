@@ -1,4 +1,6 @@
 import { deviceName } from '../core/gateway/labels.ts'
+import type { NotedRevocation, RevocationReason } from '../core/gateway/revocation.ts'
+import { errorName } from '../protocol/error-name.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import {
@@ -10,7 +12,7 @@ import {
   saveDevice,
 } from '../storage/gateway/devices.ts'
 import type { GatewayParts } from './parts.ts'
-import type { DeviceRecord, NotedRevocation, RevocationReason } from './rpc.ts'
+import type { DeviceRecord } from './rpc.ts'
 
 /** Pairings that ended by a replay are shown until the owner takes them off, but no more than so many. */
 const MAX_ENDED_SHOWN = 32
@@ -59,8 +61,8 @@ export class Devices {
    */
   async revoke(deviceId: string, reason: RevocationReason): Promise<Result<true, Failure>> {
     const { sql, sync } = this.#parts
-    if (loadDevice(sql, deviceId) === null) return err(noSuchDevice())
     try {
+      if (loadDevice(sql, deviceId) === null) return err(noSuchDevice())
       this.#write(deviceId, reason)
       await sync()
       this.#refused.delete(deviceId)
@@ -79,10 +81,10 @@ export class Devices {
     try {
       await this.revoke(deviceId, reason)
     } catch (error) {
-      console.error(`revoking device ${deviceId} could not be stored:`, nameOf(error))
+      console.error(`revoking device ${deviceId} could not be stored:`, errorName(error))
       await this.#parts
         .noteRevocation(deviceId, reason)
-        .catch((also) => console.error(`and could not be noted elsewhere:`, nameOf(also)))
+        .catch((also) => console.error(`and could not be noted elsewhere:`, errorName(also)))
     }
   }
 
@@ -100,12 +102,7 @@ export class Devices {
       }
       this.#refused.set(deviceId, reason)
       this.#close(deviceId)
-      try {
-        this.#store(deviceId, reason)
-      } catch (error) {
-        console.error(`the noted revocation of device ${deviceId} could not be stored:`, nameOf(error))
-        this.#parts.arm()
-      }
+      this.#tryToStore(deviceId, reason)
     }
   }
 
@@ -115,7 +112,16 @@ export class Devices {
 
   /** Stores what could not be stored before. */
   retry(): void {
-    for (const [deviceId, reason] of this.#refused) this.#store(deviceId, reason)
+    for (const [deviceId, reason] of this.#refused) this.#tryToStore(deviceId, reason)
+  }
+
+  #tryToStore(deviceId: string, reason: RevocationReason): void {
+    try {
+      this.#store(deviceId, reason)
+    } catch (error) {
+      console.error(`the revocation of device ${deviceId} could not be stored:`, errorName(error))
+      this.#parts.arm()
+    }
   }
 
   /** Notes when a device was last heard of. */
@@ -136,7 +142,7 @@ export class Devices {
     const { keepAlive, sync, dropNote } = this.#parts
     const dropped = sync().then(() => dropNote(deviceId))
     // A note that stays is applied again, to no effect.
-    keepAlive(dropped.catch((error) => console.warn('a noted revocation stays noted:', nameOf(error))))
+    keepAlive(dropped.catch((error) => console.warn('a noted revocation stays noted:', errorName(error))))
   }
 
   #write(deviceId: string, reason: RevocationReason): void {
@@ -148,9 +154,11 @@ export class Devices {
         dropDevice(sql, deviceId)
         return
       }
-      saveDevice(sql, { ...device, credential: null, revokedReason: reason })
+      saveDevice(sql, { ...device, credential: null, revokedReason: reason, endedAtMs: Date.now() })
       dropRetired(sql, deviceId)
-      const ended = loadDevices(sql).filter(({ credential }) => credential === null)
+      const ended = loadDevices(sql)
+        .filter(({ credential }) => credential === null)
+        .sort((a, b) => (b.endedAtMs ?? 0) - (a.endedAtMs ?? 0))
       for (const { deviceId: oldest } of ended.slice(MAX_ENDED_SHOWN)) dropDevice(sql, oldest)
     })
   }
@@ -184,6 +192,3 @@ export const REVOKED = {
   code: 'revoked',
   message: 'this device was revoked; pair it again to use it',
 } as const
-
-/** An error may quote what it stumbled over. */
-export const nameOf = (error: unknown): string => (error instanceof Error ? error.name : 'error')

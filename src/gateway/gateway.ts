@@ -1,6 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
+import { nextAlarm } from '../core/deadlines.ts'
 import { admitUpgrade } from '../core/gateway/connections.ts'
-import { nextDeadlineMs } from '../core/gateway/deadlines.ts'
+import { errorName, errorTrace } from '../protocol/error-name.ts'
 import type { Failure } from '../protocol/execution/errors.ts'
 import {
   HANDSHAKE_TIMEOUT_MS,
@@ -10,18 +11,16 @@ import {
 } from '../protocol/remote/limits.ts'
 import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
 import type { Result } from '../protocol/result.ts'
-import type { SessionRpc } from '../session/rpc.ts'
 import { openDatabase } from '../storage/d1/database.ts'
 import { dropNote, noteRevocation } from '../storage/d1/gateways.ts'
 import { loadIdentity, type StoredIdentity, saveIdentity } from '../storage/gateway/identity.ts'
 import { migrateGateway } from '../storage/gateway/migrations.ts'
 import { byteLength } from '../storage/limits.ts'
 import { makeSql } from '../storage/object-sql.ts'
-import { retryDelayMs } from '../storage/outbox.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import { Authentication } from './authentication.ts'
 import { ConnectRequests } from './connect-requests.ts'
-import { Devices, nameOf, REVOKED } from './devices.ts'
+import { Devices, REVOKED } from './devices.ts'
 import { LiveList } from './live-list.ts'
 import { Pairing } from './pairing.ts'
 import type { GatewayParts } from './parts.ts'
@@ -37,7 +36,8 @@ import {
   type UnlistReason,
 } from './rpc.ts'
 import { newInstanceId } from './secrets.ts'
-import { type DeviceSocket, type Farewell, type OpenState, Sockets } from './sockets.ts'
+import { type ListedSession, SessionCalls } from './session-calls.ts'
+import { type DeviceSocket, type Farewell, Sockets, type Unauthenticated } from './sockets.ts'
 
 /** What the object needs of its deployment. */
 export type GatewayEnv = { DB: D1Database; SESSION: DurableObjectNamespace }
@@ -60,6 +60,7 @@ type Running = {
   connect: ConnectRequests
   authentication: Authentication
   list: LiveList
+  calls: SessionCalls
   requests: Requests
 }
 
@@ -73,7 +74,6 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
   #running: Running | null = null
   /** Undefined: what the platform has stored is not known yet. */
   #alarmAtMs: number | null | undefined
-  #delistFailures = 0
   /** Frames of a socket whose handshake is being served wait here for their turn. */
   readonly #greeted = new Map<WebSocket, Promise<void>>()
 
@@ -116,11 +116,22 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
       sql: this.#sql,
       isFollowed: () => this.#sockets.devices().some(([, { subscribed }]) => subscribed),
       changed: (rows) => this.#running?.requests.pushList(rows),
-      delisted: () => ctx.waitUntil(this.#tellDelisted()),
+      delisted: () => {
+        if (this.#running !== null) ctx.waitUntil(this.#running.calls.tellDelisted())
+      },
+    })
+    const calls = new SessionCalls({
+      // The stub's generated type is too deep to spell out; the interface is what it serves.
+      session: (sessionId) => this.env.SESSION.getByName(sessionId) as unknown as ListedSession,
+      userId: () => this.#identity().userId,
+      list,
+      arm: () => this.#arm(),
     })
     const authentication = new Authentication(parts, devices)
     const requests = new Requests(parts, list, connect)
-    this.#running = { parts, devices, pairing, connect, authentication, list, requests }
+    this.#running = { parts, devices, pairing, connect, authentication, list, calls, requests }
+    // Whoever was to tell them may have ended before it did.
+    if (list.owed.length > 0) this.#arm()
     return this.#running
   }
 
@@ -208,17 +219,12 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
       if (state.k === 'device') await this.#request(socket, state, message, bytes)
       else await this.#greet(socket, state, message, bytes)
     } catch (error) {
-      console.error('a frame could not be served:', error)
+      console.error('a frame could not be served:', errorTrace(error))
       this.#refuse(socket, this.#sockets.stateOf(socket), STOPPING)
     }
   }
 
-  async #greet(
-    socket: WebSocket,
-    state: Exclude<OpenState, DeviceSocket>,
-    message: string,
-    bytes: number,
-  ): Promise<void> {
+  async #greet(socket: WebSocket, state: Unauthenticated, message: string, bytes: number): Promise<void> {
     const { pairing, connect, authentication } = this.#parts()
     if (bytes > MAX_HANDSHAKE_BYTES)
       return this.#refuse(socket, state, {
@@ -294,7 +300,8 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
   }
 
   async openPairing(who: GatewayIdentity): Promise<OpenedPairing> {
-    return this.#open(who).pairing.open(null)
+    const { pairing } = this.#open(who)
+    return pairing.open(await pairing.draw(), null)
   }
 
   async devices(who: GatewayIdentity): Promise<DeviceRecord[]> {
@@ -361,7 +368,7 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
   override async alarm(): Promise<void> {
     this.#alarmAtMs = null
     if (this.#running === null) return
-    const { connect, devices, list } = this.#running
+    const { calls, connect, devices, list } = this.#running
     const nowMs = Date.now()
     try {
       for (const [socket, state] of this.#sockets.open())
@@ -372,68 +379,32 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
           })
       connect.expire(nowMs)
       list.expire(nowMs)
-      await this.#ask(list.askWhom(nowMs))
       devices.retry()
-      if (list.owed.length > 0) await this.#tellDelisted()
+      // Whatever sessions do, the next deadline is kept (D21).
+      this.ctx.waitUntil(calls.ask(list.askWhom(nowMs)))
+      if (list.owed.length > 0) this.ctx.waitUntil(calls.tellDelisted())
     } catch (error) {
       // A throw would make the platform repeat the alarm at its own pace; deadlines are ours to keep.
-      console.error('alarm failed:', nameOf(error))
+      console.error('alarm failed:', errorName(error))
     }
-    this.#arm()
-  }
-
-  /** Has sessions push their rows; one that is gone leaves the list. What fails stays as it is. */
-  async #ask(sessionIds: readonly string[]): Promise<void> {
-    if (this.#running === null) return
-    const { list } = this.#running
-    const { userId } = this.#identity()
-    for (const sessionId of sessionIds) {
-      const registrationEpoch = list.row(sessionId)?.registration_epoch ?? 0
-      try {
-        const isThere = await this.#session(sessionId).relist(userId)
-        if (!isThere) list.remove({ sessionId, registrationEpoch, reason: 'owner_exited' }, Date.now())
-      } catch (error) {
-        console.warn(`session ${sessionId} could not be asked for its row:`, nameOf(error))
-      }
-    }
-  }
-
-  #session(sessionId: string): Pick<SessionRpc, 'delisted' | 'relist'> {
-    // The stub's generated type is too deep to spell out; the interface is what it serves.
-    return this.env.SESSION.getByName(sessionId) as unknown as Pick<SessionRpc, 'delisted' | 'relist'>
-  }
-
-  /** Tells sessions that they were taken off the list. What fails is tried again by the alarm. */
-  async #tellDelisted(): Promise<void> {
-    if (this.#running === null) return
-    const { list } = this.#running
-    const { userId } = this.#identity()
-    let hasFailed = false
-    for (const delisting of list.owed) {
-      try {
-        await this.#session(delisting.sessionId).delisted(userId, delisting.epoch)
-        list.told(delisting)
-      } catch (error) {
-        console.warn(`session ${delisting.sessionId} could not be told that it left the list:`, nameOf(error))
-        hasFailed = true
-      }
-    }
-    this.#delistFailures = hasFailed ? this.#delistFailures + 1 : 0
     this.#arm()
   }
 
   /** Sets the alarm to the earliest of what the object has to do by itself. */
   #arm(): void {
     if (this.#running === null) return
-    const { connect, devices, list } = this.#running
-    const greeting = this.#sockets.open().map(([, state]) => (state.k === 'new' ? state.openedAtMs : null))
-    const at = nextDeadlineMs([
-      ...greeting.map((openedAtMs) => (openedAtMs === null ? null : openedAtMs + HANDSHAKE_TIMEOUT_MS)),
-      connect.nextExpiryMs,
-      list.nextLookMs,
-      devices.retryAtMs,
-      this.#delistFailures === 0 ? null : Date.now() + retryDelayMs(this.#delistFailures),
-    ])
+    const { calls, connect, devices, list } = this.#running
+    const openedAtMs = this.#sockets
+      .open()
+      .map(([, state]) => (state.k === 'new' ? state.openedAtMs : Infinity))
+    const firstOpenedMs = Math.min(...openedAtMs)
+    const at = nextAlarm({
+      handshakeAtMs: Number.isFinite(firstOpenedMs) ? firstOpenedMs + HANDSHAKE_TIMEOUT_MS : null,
+      connectRequestAtMs: connect.nextExpiryMs,
+      liveListAtMs: list.nextLookMs,
+      revocationAtMs: devices.retryAtMs,
+      delistingAtMs: calls.retryAtMs,
+    })
     // An alarm that rings too early finds nothing to do, and costs less than moving it each time.
     if (at !== null) this.ctx.waitUntil(this.#ringBy(at))
   }

@@ -11,10 +11,11 @@ import {
   saveRow,
 } from '../storage/gateway/live-rows.ts'
 import type { Sql } from '../storage/session/sql.ts'
-import type { UnlistReason } from './rpc.ts'
 
 /** A row that turned to running is stored when it stays so this long: most turns are over by then, and one row does. */
 const SETTLE_MS = 2_000
+/** Sessions that left and are remembered in memory: a word is late by seconds, not more. */
+const MAX_REMEMBERED = 256
 /** Changes within this time after a push leave together. */
 const PUSH_EVERY_MS = 250
 
@@ -31,7 +32,9 @@ export type LiveListDeps = {
 /** The sessions that are listed live. Their rows come whole from the sessions; which stay is decided here (D03). */
 export class LiveList {
   readonly #deps: LiveListDeps
-  readonly #rows = new Map<string, StoredRow>()
+  readonly #rows = new Map<string, StoredRow & { heardAtMs: number }>()
+  /** The newest registration of sessions that left a while ago, for words that were late. */
+  readonly #removed = new Map<string, number>()
   /** Rows that are newer in memory than in storage. */
   readonly #unstored = new Set<string>()
   #storing: ReturnType<typeof setTimeout> | null = null
@@ -40,7 +43,8 @@ export class LiveList {
 
   constructor(deps: LiveListDeps) {
     this.#deps = deps
-    for (const stored of loadRows(deps.sql)) this.#rows.set(stored.row.session_id, stored)
+    for (const stored of loadRows(deps.sql))
+      this.#rows.set(stored.row.session_id, { ...stored, heardAtMs: stored.touchedAtMs })
   }
 
   /** In the order in which clients show them (RF 11). */
@@ -83,34 +87,49 @@ export class LiveList {
     const { session_id: sessionId, registration_epoch: epoch } = given
     const ended = this.owed.find((delisting) => delisting.sessionId === sessionId)
     if (ended && epoch <= ended.epoch) return false
+    const removed = this.#removed.get(sessionId)
+    // A word that was on its way while the session left the list.
+    if (removed !== undefined && epoch <= removed) return true
     const before = this.#rows.get(sessionId)
     // Only the session numbers its registrations: an older one is a late word.
     if (before && before.row.registration_epoch > epoch) return true
     // Health is ours to say: while a session is listed its object can be reached (D03).
     const row: RemoteSessionInfo = { ...given, health: 'live' }
-    const isSame = before !== undefined && JSON.stringify(before.row) === JSON.stringify(row)
-    this.#rows.set(sessionId, { row, touchedAtMs: nowMs, isAsked: isSame && before.isAsked })
-    if (isSame) return true
+    if (before && JSON.stringify(before.row) === JSON.stringify(row)) {
+      this.#rows.set(sessionId, { ...before, heardAtMs: nowMs })
+      return true
+    }
+    const changed = { row, touchedAtMs: nowMs, heardAtMs: nowMs, isAsked: false }
     const isPassing = before?.row.registration_epoch === epoch && row.activity === 'running'
+    // Stored first: what fails to be stored is as if it had not been said, and is said again.
+    if (!isPassing) saveRow(this.#deps.sql, changed)
+    this.#rows.set(sessionId, changed)
     if (isPassing) this.#storeLater(sessionId)
-    else this.#store(sessionId)
+    else this.#isStored(sessionId)
     this.#delist(nowMs)
     this.#push(nowMs)
     return true
   }
 
-  /** Takes a session off. True when it was on. */
+  /** Takes a session off that is listed under this registration or an older one. */
   remove(
-    { sessionId, registrationEpoch }: { sessionId: string; registrationEpoch: number; reason: UnlistReason },
+    { sessionId, registrationEpoch }: { sessionId: string; registrationEpoch: number },
     nowMs: number,
-  ): boolean {
+  ): void {
+    this.#remember(sessionId, registrationEpoch)
     const before = this.#rows.get(sessionId)
-    if (!before || before.row.registration_epoch > registrationEpoch) return false
+    if (!before || before.row.registration_epoch > registrationEpoch) return
     dropRow(this.#deps.sql, sessionId)
     this.#rows.delete(sessionId)
     this.#isStored(sessionId)
     this.#push(nowMs)
-    return true
+  }
+
+  #remember(sessionId: string, epoch: number): void {
+    this.#removed.delete(sessionId)
+    this.#removed.set(sessionId, epoch)
+    const oldest = this.#removed.keys().next().value
+    if (this.#removed.size > MAX_REMEMBERED && oldest !== undefined) this.#removed.delete(oldest)
   }
 
   /** Takes off what has been idle for too long. */
@@ -119,10 +138,11 @@ export class LiveList {
   }
 
   #listed() {
-    return [...this.#rows.values()].map(({ row, touchedAtMs, isAsked }) => ({
+    return [...this.#rows.values()].map(({ row, touchedAtMs, heardAtMs, isAsked }) => ({
       sessionId: row.session_id,
       activity: row.activity,
       touchedAtMs,
+      heardAtMs,
       isAsked,
     }))
   }

@@ -2,6 +2,7 @@ import { attempt, type Challenge, retained } from '../core/gateway/challenge.ts'
 import { normalizeCode } from '../core/gateway/codes.ts'
 import { admitDevice } from '../core/gateway/connections.ts'
 import { deviceKind, deviceName, platformLabel, stableId } from '../core/gateway/labels.ts'
+import { errorName } from '../protocol/error-name.ts'
 import type { PairRequest } from '../protocol/remote/handshake-request.ts'
 import type { Paired } from '../protocol/remote/handshake-response.ts'
 import {
@@ -29,17 +30,16 @@ import {
   saveChallenge,
   saveFailures,
 } from '../storage/gateway/pairing.ts'
-import { nameOf, REVOKED } from './devices.ts'
+import { REVOKED } from './devices.ts'
 import { type GatewayParts, routerFields } from './parts.ts'
 import type { OpenedPairing } from './rpc.ts'
 import { newCode, newSecret, newShortId } from './secrets.ts'
-import type { Farewell, OpenState } from './sockets.ts'
+import { BUSY_CONNECTIONS, type Farewell, type Unauthenticated } from './sockets.ts'
 
 const BUSY_DEVICES: Farewell = {
   code: 'busy',
   message: `there are ${MAX_DEVICES} paired devices already; revoke one, then pair again`,
 }
-export const BUSY_CONNECTIONS: Farewell = { code: 'busy', message: 'too many connections; try again later' }
 /** Wrong, expired, used and exhausted look alike (RF 3). */
 const PAIRING_FAILED: Farewell = {
   code: 'pairing_failed',
@@ -56,6 +56,9 @@ type Issued = {
   fields: Pick<Paired, 'token' | 'expires_at' | 'refresh_token' | 'access_token' | 'access_expires_at'>
 }
 
+/** The two keys of one challenge, with what is kept of them. */
+export type DrawnKeys = { code: string; credential: string; codeDigest: string; credentialDigest: string }
+
 /** The one challenge, and the devices that redeem it (remote protocol, "Handshake frames"; RF 4). */
 export class Pairing {
   readonly #parts: GatewayParts
@@ -64,24 +67,34 @@ export class Pairing {
     this.#parts = parts
   }
 
-  /** Opens a challenge in place of the one before; whoever waited for that is told that it is over. */
-  async open(requestId: string | null): Promise<OpenedPairing> {
+  /** Draws the keys of a challenge: what has to be waited for, before it is decided whether it is opened. */
+  async draw(): Promise<DrawnKeys> {
     const code = newCode()
     const credential = newSecret()
     const [codeDigest, credentialDigest] = await Promise.all([
       digestOf(normalizeCode(code)),
       digestOf(credential),
     ])
+    return { code, credential, codeDigest, credentialDigest }
+  }
+
+  /**
+   * Opens a challenge in place of the one before; whoever waited for that is told that it is over.
+   * @param requestId the connection request that alone may redeem it
+   */
+  open(
+    { code, credential, codeDigest, credentialDigest }: DrawnKeys,
+    requestId: string | null,
+  ): OpenedPairing {
     const expiresAtMs = Date.now() + CHALLENGE_TTL_MS
-    const challenge: Challenge = {
+    this.#replace({
       codeDigest,
       // The code of a connection request is shown to type, and nobody scans anything (RF 7).
       credentialDigest: requestId === null ? credentialDigest : null,
       expiresAtMs,
       attemptsLeft: MAX_CHALLENGE_ATTEMPTS,
       requestId,
-    }
-    this.#replace(challenge)
+    })
     return { code, credential, expiresAtMs }
   }
 
@@ -108,8 +121,7 @@ export class Pairing {
   }
 
   /** Serves a `pair` frame: one attempt, one answer. */
-  async pair(socket: WebSocket, state: OpenState, request: PairRequest): Promise<void> {
-    if (state.k === 'device') throw new Error('invariant broken: a device pairs on its own connection')
+  async pair(socket: WebSocket, state: Unauthenticated, request: PairRequest): Promise<void> {
     const { sql, sockets } = this.#parts
     const requestId = state.k === 'asking' ? state.requestId : null
     const typed = request.method === 'code' ? normalizeCode(request.secret) : request.secret
@@ -145,6 +157,7 @@ export class Pairing {
       lastSeenAtMs: nowMs,
       credential: issued.credential,
       revokedReason: null,
+      endedAtMs: null,
     }
     const { leaving, staying } = changeOf(loadDevices(sql), device, nowMs)
     // What is replaced takes no room any more.
@@ -152,6 +165,8 @@ export class Pairing {
     const admitted = admitDevice(held, device.deviceId, nowMs)
     if (!admitted.ok) return sockets.end(socket, BUSY_CONNECTIONS)
     if (staying >= MAX_DEVICES) return sockets.end(socket, BUSY_DEVICES)
+    // A device that cannot learn its token leaves nothing behind, and replaces nothing (U31).
+    if (!sockets.isOpen(socket)) return
     if (!this.#store(device, leaving)) return sockets.end(socket, NOT_STORED)
     for (const id of leaving) for (const [old] of sockets.devices(id)) sockets.end(old, REVOKED)
     const threadNames = request.wire_names === 'thread'
@@ -165,8 +180,7 @@ export class Pairing {
       ...issued.fields,
       ...(threadNames ? { wire_names: 'thread' } : {}),
     }
-    // A device that never learns its token leaves nothing behind (U31).
-    if (!sockets.send(socket, answer)) dropDevice(sql, device.deviceId)
+    sockets.send(socket, answer)
   }
 
   /** Spends an attempt; null when it was right, and the challenge is gone. */
@@ -203,7 +217,7 @@ export class Pairing {
       })
       return true
     } catch (error) {
-      console.error('a paired device could not be stored:', nameOf(error))
+      console.error('a paired device could not be stored:', errorName(error))
       return false
     }
   }

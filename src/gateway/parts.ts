@@ -1,10 +1,10 @@
 import { hostLabel } from '../core/gateway/labels.ts'
+import type { RevocationReason } from '../core/gateway/revocation.ts'
 import type { Route } from '../protocol/remote/handshake-request.ts'
 import { MAX_HOST_NAME_CHARS, REMOTE_PROTOCOL_VERSION } from '../protocol/remote/limits.ts'
 import { ROUTER_VERSION } from '../protocol/version.ts'
 import type { StoredIdentity } from '../storage/gateway/identity.ts'
 import type { Sql } from '../storage/session/sql.ts'
-import type { RevocationReason } from './rpc.ts'
 import type { Greeting, Sockets } from './sockets.ts'
 
 /** What the parts of a gateway share. */

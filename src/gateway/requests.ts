@@ -1,3 +1,4 @@
+import { errorTrace } from '../protocol/error-name.ts'
 import type { RequestEnvelope, WireNames } from '../protocol/remote/decode-request.ts'
 import type { RemoteErrorCode } from '../protocol/remote/errors.ts'
 import type { RemoteResponse, RemoteSessionsFrame } from '../protocol/remote/frame.ts'
@@ -30,7 +31,7 @@ export class Requests {
     try {
       result = this.#resultOf(socket, state, request)
     } catch (error) {
-      console.error(`serving ${operation.type} failed:`, error)
+      console.error(`serving ${operation.type} failed:`, errorTrace(error))
       result = refusal('internal', 'the router failed to serve this request')
     }
     const isRefusedMutation = result.type === 'error' && isMutation(operation.type)
@@ -79,6 +80,9 @@ export class Requests {
     for (const [socket, { threadNames }] of following) {
       const names = threadNames ? 'thread' : 'session'
       texts[names] ??= JSON.stringify(threadNames ? toThreadNames(frame) : frame)
+      // Rows are bounded so that all of them fit; a frame that does not must not leave (RF 1).
+      if (byteLength(texts[names]) > MAX_FRAME_BYTES)
+        throw new Error('invariant broken: a list beyond a frame')
       sockets.sendText(socket, texts[names])
     }
   }
@@ -114,7 +118,7 @@ export class Requests {
   /** Why a request reaches no session (RF 10); null when it does. */
   #misdirected(sessionId: string | null, registrationEpoch: number | null): RemoteResult | null {
     const row = sessionId === null ? null : this.#list.row(sessionId)
-    if (row === null) return refusal('not_found', 'no such session is shared')
+    if (row === null) return refusal('not_found', 'no such session is shared now; list the sessions')
     return row.registration_epoch === registrationEpoch
       ? null
       : refusal('stale_session', 'the session was shared again; list the sessions for its new epoch')

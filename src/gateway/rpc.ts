@@ -1,3 +1,4 @@
+import type { NotedRevocation, RevocationReason } from '../core/gateway/revocation.ts'
 import type { Failure } from '../protocol/execution/errors.ts'
 import type { DeviceKind, Route } from '../protocol/remote/handshake-request.ts'
 import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
@@ -24,10 +25,6 @@ export type SocketOrigin = GatewayIdentity & {
 
 /** The header of the upgrade that carries the `SocketOrigin`. */
 export const SOCKET_ORIGIN_HEADER = 'X-Switchyard-Socket-Origin'
-
-/** Why a device was revoked: by its owner, or since a retired token was presented. */
-export type RevocationReason = 'revoked' | 'token_replayed'
-export type NotedRevocation = { deviceId: string; reason: RevocationReason }
 
 /** A challenge that was opened. The code is formatted `dddd-dddd`. */
 export type OpenedPairing = { code: string; credential: string; expiresAtMs: number }

@@ -1,5 +1,6 @@
 import { formatCode } from '../core/gateway/codes.ts'
 import { toBase64url } from '../protocol/base64url.ts'
+import { toHex } from '../protocol/hex.ts'
 import { CODE_LENGTH } from '../protocol/remote/limits.ts'
 
 /**
@@ -14,9 +15,6 @@ const CODES = 10 ** CODE_LENGTH
 
 const randomBytes = (length: number): Uint8Array<ArrayBuffer> =>
   crypto.getRandomValues(new Uint8Array(length))
-
-const toHex = (bytes: Uint8Array): string =>
-  Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 
 /** A token or a credential: 43 characters of base64url. */
 export const newSecret = (): string => toBase64url(randomBytes(SECRET_BYTES))

@@ -28,10 +28,15 @@ export type SocketState =
 
 export type DeviceSocket = Extract<SocketState, { k: 'device' }>
 export type OpenState = Exclude<SocketState, { k: 'closed' }>
+export type Unauthenticated = Exclude<OpenState, DeviceSocket>
+
+/** How the state is kept with its socket. Sockets outlive the release that took them in (D32). */
+type Kept = { v: 1; state: SocketState }
 
 /** Of `BareError`, what the caller knows. */
 export type Farewell = Omit<BareError, 'type'>
 
+export const BUSY_CONNECTIONS: Farewell = { code: 'busy', message: 'too many connections; try again later' }
 /** What a socket is told that has been silent the longest when another one needs its place (D36). */
 const MADE_ROOM: Farewell = {
   code: 'idle_timeout',
@@ -42,7 +47,7 @@ const MADE_ROOM: Farewell = {
 export class Sockets {
   readonly #ctx: DurableObjectState
   /** A copy of what is kept with each socket; the platform's is the one that counts. */
-  readonly #states = new Map<WebSocket, SocketState>()
+  readonly #states = new WeakMap<WebSocket, SocketState>()
 
   constructor(ctx: DurableObjectState) {
     this.#ctx = ctx
@@ -61,20 +66,21 @@ export class Sockets {
   stateOf(socket: WebSocket): SocketState {
     const known = this.#states.get(socket)
     if (known) return known
-    const state: SocketState = socket.deserializeAttachment() ?? { k: 'closed' }
+    const kept: Kept | null = socket.deserializeAttachment()
+    const state: SocketState = kept?.v === 1 ? kept.state : { k: 'closed' }
     this.#states.set(socket, state)
     return state
   }
 
   set(socket: WebSocket, state: SocketState): void {
     this.#states.set(socket, state)
-    socket.serializeAttachment(state)
+    socket.serializeAttachment({ v: 1, state } satisfies Kept)
   }
 
   /** The socket is a device's from here on; those that have to make room are told so. */
   enter(
     socket: WebSocket,
-    { id, address }: OpenState,
+    { id, address }: Unauthenticated,
     { deviceId, threadNames }: { deviceId: string; threadNames: boolean },
     { evict, nowMs }: { evict: readonly string[]; nowMs: number },
   ): void {
@@ -86,8 +92,12 @@ export class Sockets {
   open(): [WebSocket, OpenState][] {
     return this.#ctx.getWebSockets().flatMap((socket): [WebSocket, OpenState][] => {
       const state = this.stateOf(socket)
-      return state.k === 'closed' || socket.readyState !== WebSocket.OPEN ? [] : [[socket, state]]
+      return state.k === 'closed' || !this.isOpen(socket) ? [] : [[socket, state]]
     })
+  }
+
+  isOpen(socket: WebSocket): boolean {
+    return socket.readyState === WebSocket.OPEN
   }
 
   /** The sockets of devices, or of this one. */
@@ -165,7 +175,6 @@ export class Sockets {
   gone(socket: WebSocket): SocketState {
     const state = this.stateOf(socket)
     this.set(socket, { k: 'closed' })
-    this.#states.delete(socket)
     return state
   }
 }

@@ -7,6 +7,7 @@ import { LEASE_HEARTBEAT_MS, type RunState } from '../core/run/state.ts'
 import { type Effect, type Step, type StepContext, step } from '../core/run/step.ts'
 import { toPastCall } from '../core/transcript.ts'
 import type { RunInput, TurnView } from '../core/turn-view.ts'
+import { errorName } from '../protocol/error-name.ts'
 import { callsRef, factRef, inputRef } from '../protocol/execution/content-refs.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
@@ -389,7 +390,7 @@ export class RunEngine {
       })
     } catch (error) {
       // An error may quote what it stumbled over; of a sealed session nothing of that is logged.
-      const told = this.#deps.sealed === null ? error : error instanceof Error ? error.name : 'error'
+      const told = this.#deps.sealed === null ? error : errorName(error)
       console.error(`turn ${live.turnId} failed inside the router:`, told)
       this.dispatch({
         type: 'turn_failed',

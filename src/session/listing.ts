@@ -1,6 +1,7 @@
 import { isNews } from '../core/live-row.ts'
 import { type Bucket, type BucketRate, takeToken } from '../core/token-bucket.ts'
 import type { GatewayRpc, UnlistReason } from '../gateway/rpc.ts'
+import { errorName } from '../protocol/error-name.ts'
 import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
 import { retryDelaySinceMs } from '../storage/outbox.ts'
 import type { SessionRow } from '../storage/session/session-row.ts'
@@ -27,7 +28,7 @@ export type ListingDeps = {
 
 /** A plain turn has two or three rows to tell, at once; more of them leave one by one (D33). */
 const PUSH_RATE: BucketRate = { periodMs: 1_000, burst: 4 }
-/** A gateway that has not answered by then is asked again: as long as we wait for D1. */
+/** A call that has no answer by then is given up when there is something new to tell: as long as we wait for D1. */
 const PUSH_DEADLINE_MS = 30_000
 
 type Told = { k: 'row'; row: RemoteSessionInfo } | { k: 'gone'; epoch: number }
@@ -93,14 +94,17 @@ export class Listing {
   }
 
   /** The session is being deleted: it leaves the list for good. Throws when the gateway could not be told. */
-  async end({ sessionId, userId, epoch, listed }: SessionRow): Promise<void> {
+  async end({ sessionId, userId, epoch }: SessionRow): Promise<void> {
     this.close()
-    if (epoch === null || (!listed && this.#deps.owedSinceMs() === null)) return
+    // Told even if nothing seems to be owed: what is known of the gateway is in memory, and this is the last word.
+    if (epoch === null) return
     await this.#tell({ k: 'gone', userId, sessionId, epoch, reason: 'owner_exited' })
   }
 
   #look(waited: boolean): void {
     if (this.#closed || this.#deps.owedSinceMs() === null) return
+    // Its last word is `end`.
+    if (this.#deps.session()?.deletedAtMs != null) return
     const nowMs = Date.now()
     if (this.#telling !== null) {
       if (nowMs < this.#telling.startedAtMs + PUSH_DEADLINE_MS) return
@@ -111,7 +115,7 @@ export class Listing {
     try {
       const next = this.#next()
       if (next === null) this.#deps.paid()
-      else if (next.k === 'gone' || waited) this.#start(next)
+      else if (waited || this.#isUrgent(next)) this.#start(next)
       else if (this.#timer === null) {
         const { bucket, waitMs } = takeToken(this.#bucket, PUSH_RATE, nowMs)
         this.#bucket = bucket
@@ -122,11 +126,14 @@ export class Listing {
         }
       }
     } catch (error) {
-      console.error(
-        'the row of the live list could not be made:',
-        error instanceof Error ? error.name : error,
-      )
+      console.error('the row of the live list could not be made:', errorName(error))
     }
+  }
+
+  /** Leaving, and a registration that the gateway has not heard of: whoever caused it goes on with it at once. */
+  #isUrgent(next: Telling): boolean {
+    if (next.k === 'gone') return true
+    return this.#told?.k !== 'row' || this.#told.row.registration_epoch !== next.row.registration_epoch
   }
 
   #waited(): void {
@@ -168,7 +175,7 @@ export class Listing {
         this.#byRun ||= byRun
         const nowMs = Date.now()
         this.#retryAtMs = nowMs + retryDelaySinceMs(this.#deps.owedSinceMs() ?? nowMs, nowMs)
-        console.warn(`telling the live list failed: ${error instanceof Error ? error.name : 'error'}`)
+        console.warn(`telling the live list failed: ${errorName(error)}`)
         this.#deps.failed()
       },
     )

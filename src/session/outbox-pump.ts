@@ -1,3 +1,4 @@
+import { errorName } from '../protocol/error-name.ts'
 import { type CopyBatch, writeCopy } from '../storage/d1/copy.ts'
 import { openDatabase } from '../storage/d1/database.ts'
 import { D1_DEADLINE_MS, withDeadline } from '../storage/d1/deadline.ts'
@@ -76,9 +77,7 @@ export class OutboxPump {
         const { outbox } = checkpoint()
         const failures = outbox.failures + 1
         saveOutbox({ ...outbox, failures, retryAtMs: Date.now() + retryDelayMs(failures) })
-        console.warn(
-          `copy to D1 failed (${failures} in a row): ${error instanceof Error ? error.name : 'error'}`,
-        )
+        console.warn(`copy to D1 failed (${failures} in a row): ${errorName(error)}`)
       },
     })
   }

@@ -3,6 +3,7 @@ import { refuseFact } from '../core/memory.ts'
 import { isKeptLocal } from '../core/privacy/kept-local.ts'
 import { bundleOf } from '../core/run/contents.ts'
 import { sessionUsage } from '../core/usage.ts'
+import { errorName } from '../protocol/error-name.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import type { ExecuteRequest } from '../protocol/execution/execute.ts'
@@ -479,7 +480,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       // Whoever lists sessions finds it nowhere any more: nor does a device.
       if (this.#engine !== null) await withDeadline(this.#engine.listing.end(session), D1_DEADLINE_MS)
     } catch (error) {
-      console.warn(`deleting a session's copy failed: ${error instanceof Error ? error.name : 'error'}`)
+      console.warn(`deleting a session's copy failed: ${errorName(error)}`)
       await this.ctx.storage.setAlarm(Date.now() + retryDelaySinceMs(deletedAtMs ?? 0, Date.now()))
       return
     }

@@ -1,7 +1,6 @@
 import { Hono } from 'hono'
 import type { StatusResponse } from '../protocol/execution/auth.ts'
 import { failure } from '../protocol/execution/errors.ts'
-import { ROUTES } from '../protocol/execution/routes.ts'
 import { ROUTER_VERSION } from '../protocol/version.ts'
 import { StorageFault } from '../storage/d1/fault.ts'
 import type { AppEnv } from './context.ts'
@@ -48,7 +47,9 @@ app.route('/api/v1/sessions', sessions)
 app.route('/api/v1/sessions', sessionExport)
 
 /** An unknown path, or a known one with another method: both in the error shape (D49). */
-app.notFound((c) => {
+app.notFound(async (c) => {
+  // All shapes of the API hang on it: built when somebody misses, and not when the Worker starts.
+  const { ROUTES } = await import('../protocol/execution/routes.ts')
   const methods = ROUTES.filter(({ path }) => pathPattern(path).test(c.req.path)).map(({ method }) =>
     method.toUpperCase(),
   )

@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
-import type { GatewayIdentity, GatewayRpc, RevocationReason } from '../gateway/rpc.ts'
+import type { RevocationReason } from '../core/gateway/revocation.ts'
+import type { GatewayIdentity, GatewayRpc } from '../gateway/rpc.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { type Database, openDatabase } from '../storage/d1/database.ts'

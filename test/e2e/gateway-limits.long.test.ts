@@ -1,8 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { RemoteDevice } from '../support/remote-device/device.ts'
 import { verifyDevices } from '../support/remote-device/device.ts'
+import { eventually } from '../support/remote-device/eventually.ts'
 import { Home, type PairedDevice, pairFrame, ROTATING } from '../support/remote-device/gateway-home.ts'
 import { type ServedRouter, serveInHarness } from '../support/remote-device/served-router.ts'
+import type { Fields } from '../support/remote-device/shapes.ts'
 
 /** The limits of D36 and D41 as devices meet them, and what only time brings. */
 
@@ -10,6 +12,7 @@ const MAX_DEVICES = 32
 const SOCKETS_PER_DEVICE = 8
 const MAX_CONNECTIONS = 64
 const MAX_UNAUTHENTICATED = 64
+const MAX_ROWS = 32
 /** A refused one may ask again after it. */
 const DENIAL_MS = 30_000
 /** A first frame comes within it. */
@@ -78,12 +81,10 @@ describe('[D36] limits', () => {
     const { paired: rotating, device: asleep } = await home.pair(ROTATING)
     const { credential } = await home.openPairing()
     asleep.hangUp()
-    await expect
-      .poll(
-        async () =>
-          (await home.owner.devices()).find(({ device_id }) => device_id === rotating.device_id)?.online,
-      )
-      .toBe(false)
+    await eventually(
+      async () =>
+        (await home.owner.devices()).find(({ device_id }) => device_id === rotating.device_id)?.online,
+    ).toBe(false)
     const sockets = devices.map(({ device }) => device)
     for (const one of devices) {
       for (let n = 1; n < SOCKETS_PER_DEVICE; n++) sockets.push(await connect(home, one))
@@ -101,7 +102,35 @@ describe('[D36] limits', () => {
       return undefined
     }
     // Hanging up takes a moment to arrive.
-    await expect.poll(outcome).toBeDefined()
+    await eventually(outcome).toBeDefined()
+  })
+
+  test('[D03] the list has 32 rows: the longest idle leaves it for another, and comes back under a new epoch', async () => {
+    const home = await Home.open(router)
+    const { device } = await home.pair()
+    await device.request({ type: 'subscribe_sessions' })
+    const sessions: string[] = []
+    for (let n = 0; n <= MAX_ROWS; n++) {
+      const id = await home.owner.newSession(`number ${n}`)
+      sessions.push(id)
+      await home.owner.must('PUT', `/sessions/${id}`, { shared: true })
+      if (n > 0) continue
+      await device.nextList((rows) => rows.length === 1)
+    }
+    const [first, ...others] = sessions
+    const ids = (rows: Fields[]) => rows.map(({ session_id: id }) => id).sort()
+    const full = await device.nextList(
+      (rows) => rows.length === MAX_ROWS && ids(rows).includes(others.at(-1)),
+    )
+    expect(ids(full)).toEqual([...others].sort())
+    const shared = async () => (await home.owner.must('GET', `/sessions`)).sessions as Fields[]
+    await eventually(async () => (await shared()).find(({ id }) => id === first)?.shared).toBe(false)
+    const old = { session_id: first, registration_epoch: 1 }
+    expect(await device.request({ type: 'attach_session' }, old)).toMatchObject({ code: 'not_found' })
+    await home.owner.must('PUT', `/sessions/${first}`, { shared: true })
+    const again = await device.nextList((rows) => ids(rows).includes(first))
+    expect(again).toHaveLength(MAX_ROWS)
+    expect(ids(again)).not.toContain(others[0])
   })
 
   test('[D41] 64 strangers at most wait at the door; those who are inside are served meanwhile', async () => {
@@ -112,14 +141,12 @@ describe('[D36] limits', () => {
     await expect(home.dial({ address: '10.9.1.1' })).rejects.toMatchObject({ status: expect.any(Number) })
     await one.device.request({ type: 'list_sessions' })
     for (const stranger of strangers.slice(0, 5)) stranger.hangUp()
-    await expect
-      .poll(() =>
-        connect(home, one).then(
-          () => 'let in',
-          () => 'full',
-        ),
-      )
-      .toBe('let in')
+    await eventually(() =>
+      connect(home, one).then(
+        () => 'let in',
+        () => 'full',
+      ),
+    ).toBe('let in')
   })
 })
 

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type ScriptedModel, startScriptedModel } from '../support/node/model-scripts.ts'
 import { type StatefulFolder, statefulFolder } from '../support/node/stateful-folder.ts'
 import { verifyDevices } from '../support/remote-device/device.ts'
+import { eventually } from '../support/remote-device/eventually.ts'
 import { Home, pairFrame, ROTATING } from '../support/remote-device/gateway-home.ts'
 import { serveInProcess } from '../support/remote-device/served-router.ts'
 
@@ -104,7 +105,7 @@ test('[D41] a kill in the middle of connection requests leaves none behind, and 
 
   await killAndRestart()
 
-  await expect.poll(() => home.owner.connectRequests()).toEqual([])
+  await eventually(() => home.owner.connectRequests()).toEqual([])
   expect((await home.failedPairing({ method: 'code', secret: code })).code).toBe('pairing_failed')
   for (const address of ['10.8.0.1', '10.8.0.2']) {
     const again = await home.dial({ address })

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll } from 'vitest'
 import { type ScriptedModel, startScriptedModel } from '../support/node/model-scripts.ts'
 import { connectRequestTests } from '../support/remote-device/connect-request-tests.ts'
 import { verifyDevices } from '../support/remote-device/device.ts'
+import { Home } from '../support/remote-device/gateway-home.ts'
 import { handshakeTests } from '../support/remote-device/handshake-tests.ts'
 import { liveListTests } from '../support/remote-device/live-list-tests.ts'
 import { pairingTests } from '../support/remote-device/pairing-tests.ts'
@@ -13,10 +14,12 @@ import { type ServedRouter, serveInHarness } from '../support/remote-device/serv
 
 let model: ScriptedModel
 let router: ServedRouter
+let first: Home
 
 beforeAll(async () => {
   model = await startScriptedModel()
   router = await serveInHarness({ hibernating: false, vars: { OLLAMA_BASE_URL: model.url } })
+  first = await Home.open(router)
 })
 
 afterAll(async () => {
@@ -28,7 +31,7 @@ afterEach(verifyDevices)
 
 const theRouter = () => router
 
-handshakeTests(theRouter)
+handshakeTests(theRouter, () => first)
 pairingTests(theRouter)
 rotationTests(theRouter)
 connectRequestTests(theRouter)

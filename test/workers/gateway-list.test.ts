@@ -124,6 +124,58 @@ describe('the live list', () => {
     expect(stale).toMatchObject({ result: { code: 'stale_session' } })
   })
 
+  it('[U03] a row that could not be stored is no news yet, and is taken when it comes again', async () => {
+    await subscribe()
+    await put(rowOf('a'))
+    await pushUntil((rows) => rows.length === 1)
+    const failing = await insideGateway(client.userId, (_sql, state) => {
+      const exec = state.storage.sql.exec.bind(state.storage.sql)
+      return vi.spyOn(state.storage.sql, 'exec').mockImplementation((query, ...values) => {
+        if (/INSERT INTO live_rows/.test(query)) throw new Error('disk I/O error')
+        return exec(query, ...values) as never
+      })
+    })
+    const outcome = await put(rowOf('a', { title: 'later' })).then(
+      () => 'kept',
+      () => 'failed',
+    )
+    expect(outcome).toBe('failed')
+    failing.mockRestore()
+    await put(rowOf('a', { title: 'later' }))
+    await pushUntil((rows) => rows[0]?.title === 'later')
+    await hibernate(client.userId)
+    expect(await listed()).toMatchObject([{ title: 'later' }])
+  })
+
+  it('[D03] a word that comes after its session has left does not list it again', async () => {
+    await put(rowOf('a', { registration_epoch: 5 }))
+    await gateway().removeRow(client.userId, { sessionId: 'a', registrationEpoch: 5, reason: 'owner_exited' })
+    await put(rowOf('a', { registration_epoch: 5 }))
+    expect(await listed()).toEqual([])
+    await put(rowOf('a', { registration_epoch: 6 }))
+    expect(await listed()).toHaveLength(1)
+  })
+
+  it('[D03] saying the same again does not make a session younger', async () => {
+    vi.spyOn(Session.prototype, 'delisted').mockResolvedValue(undefined)
+    const nowMs = stopClock()
+    await put(rowOf('a'))
+    setClock(nowMs + 6 * 86_400_000)
+    await put(rowOf('a'))
+    setClock(nowMs + 7 * 86_400_000)
+    await ringGatewayAlarm(client.userId)
+    expect(await listed()).toEqual([])
+  })
+
+  it('[D03] a session that is shared again is there when its owner is told so, however often that was', async () => {
+    const id = await client.newSession()
+    for (let n = 0; n < 8; n++) {
+      await client.send('PUT', `/api/v1/sessions/${id}`, { shared: false })
+      await client.send('PUT', `/api/v1/sessions/${id}`, { shared: true })
+      expect(await listed()).toHaveLength(1)
+    }
+  })
+
   it.each(['title', 'unshared', 'archived', 'deleted'])(
     '[remote protocol, Sessions] follows a session whose change is: %s',
     async (what) => {
@@ -181,17 +233,22 @@ describe('the live list', () => {
     )
   })
 
-  it('[D03] who is at work, or waits for an answer, is not idle, however long it takes', async () => {
+  it('[D03] who is at work, or waits for an answer, has a week for it, and is asked once in between', async () => {
     const asked = vi.spyOn(Session.prototype, 'relist').mockResolvedValue(true)
     const nowMs = stopClock()
     await put(rowOf('running', { activity: 'running' }))
     await put(
       rowOf('waiting', { activity: 'awaiting_approval', attention: { approval: true, question: false } }),
     )
-    setClock(nowMs + 30 * 86_400_000)
+    setClock(nowMs + 6 * 86_400_000)
     await ringGatewayAlarm(client.userId)
     expect(await listed()).toHaveLength(2)
+    await ringGatewayAlarm(client.userId)
     expect(asked).toHaveBeenCalledTimes(1)
+    vi.spyOn(Session.prototype, 'delisted').mockResolvedValue(undefined)
+    setClock(nowMs + 7 * 86_400_000)
+    await ringGatewayAlarm(client.userId)
+    expect(await listed()).toEqual([])
   })
 
   it('[U06] a session that ended its run without telling is asked after a while, and the list is right again', async () => {

@@ -24,6 +24,7 @@ const paired: StoredDevice = {
   lastSeenAtMs: null,
   credential: { k: 'rotating', family: { current: await digestOf(TOKEN), previous: null, access: null } },
   revokedReason: null,
+  endedAtMs: null,
 }
 
 test('[U33][D40] a frame that another one outruns in its last moment gets the answer of that one', async () => {

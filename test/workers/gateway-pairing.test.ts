@@ -341,6 +341,17 @@ describe('a connection request', () => {
     expect(await device.ask(pairFrame(code))).toMatchObject({ type: 'paired' })
   })
 
+  it('[RF 7] accepted twice at once, it gets one code, and that is the one that counts', async () => {
+    const { device, id } = await asking()
+    const both = [1, 2].map(() => client.send('POST', `/api/v1/connect-requests/${id}/accept`))
+    const answers = await Promise.all(both)
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 404])
+    const accepted = answers.find(({ status }) => status === 200)
+    const { code } = AcceptConnectRequestResponse.parse(await accepted?.json())
+    expect(await device.next()).toMatchObject({ type: 'connect_approved' })
+    expect(await device.ask(pairFrame(code))).toMatchObject({ type: 'paired' })
+  })
+
   it.each(['a pairing', 'another request'])('[RF 7] ends when the owner opens %s', async (what) => {
     const { device, id } = await asking({}, '192.0.2.1')
     await accept(id)

@@ -101,6 +101,21 @@ describe('revoking a device', () => {
   })
 })
 
+describe('a device that cannot even be looked up', () => {
+  it('[U32] is refused and cut off all the same when it is revoked', async () => {
+    await insideGateway(client.userId, (_sql, state) => {
+      const exec = state.storage.sql.exec.bind(state.storage.sql)
+      vi.spyOn(state.storage.sql, 'exec').mockImplementation((query, ...values) => {
+        if (/SELECT \* FROM devices WHERE/.test(query)) throw new Error('disk I/O error')
+        return exec(query, ...values) as never
+      })
+    })
+    expect((await revoke()).status).toBe(200)
+    expect(await ended(phone.device)).toMatchObject({ code: 'revoked' })
+    expect(await notes()).toEqual([{ device_id: phone.id, reason: 'revoked' }])
+  })
+})
+
 describe('a replay', () => {
   it('[remote protocol, Rotating tokens] is seen by the owner, in the log and among the devices, until taken off', async () => {
     const { present } = await replay()
@@ -137,6 +152,24 @@ describe('a replay', () => {
     vi.restoreAllMocks()
     vi.spyOn(console, 'warn').mockImplementation(() => {})
     expect(await present()).toMatchObject({ code: 'token_replayed' })
+  })
+
+  it('[remote protocol, Rotating tokens] is shown, however many pairings ended before', async () => {
+    const { present } = await replay()
+    await insideGateway(client.userId, (sql) => {
+      for (let n = 0; n < 32; n++)
+        sql.rows(
+          `INSERT INTO devices (device_id, name, kind, paired_at, revoked_reason, ended_at)
+           VALUES (?, 'x', 'phone', ?, 'token_replayed', ?)`,
+          n.toString(16).padStart(16, '0'),
+          Date.now() + 1_000,
+          n,
+        )
+    })
+    await present()
+    const shown = await devices()
+    expect(shown).toHaveLength(32)
+    expect(shown.map(({ device_id }) => device_id)).toContain(phone.id)
   })
 
   it('[RF 3] guessing a device id revokes nobody', async () => {

@@ -5,13 +5,15 @@ import type { RemoteSessionInfo } from '../../protocol/remote/session-info.ts'
 export type ListedRow = {
   sessionId: string
   activity: RemoteSessionInfo['activity']
-  /** When its row was last pushed. */
+  /** When its row last changed. */
   touchedAtMs: number
+  /** When it last spoke, to the same effect or another. */
+  heardAtMs: number
   /** It has been asked whether its row still holds, and has not changed it since. */
   isAsked: boolean
 }
 
-/** An idle session that nothing happened to for so long is saved, and not live any more. */
+/** A session that nothing happened to for so long is saved, and not live any more, whatever it waits for. */
 const IDLE_TTL_MS = 7 * 24 * 3_600_000
 
 /**
@@ -22,34 +24,33 @@ const DOUBT_MS = 120_000
 
 /** The sessions that have to be asked whether they still are what their rows say. */
 export const inDoubt = (rows: readonly ListedRow[], nowMs: number): string[] =>
-  rows.filter((row) => isDoubtable(row) && nowMs >= row.touchedAtMs + DOUBT_MS).map((row) => row.sessionId)
+  rows.filter((row) => isDoubtable(row) && nowMs >= row.heardAtMs + DOUBT_MS).map((row) => row.sessionId)
 
 const isDoubtable = ({ activity, isAsked }: ListedRow): boolean => activity === 'running' && !isAsked
 
 /**
- * The sessions that leave the list, in the order in which they go: idle ones of 7 days, then, while more than 32 are
- * left, the idle one untouched longest, then the waiting one, and only then a running one.
+ * The sessions that leave the list, in the order in which they go: those that nothing has happened to for 7 days, then,
+ * while more than 32 are left, the idle one untouched longest, then the waiting one, and only then a running one.
  */
 export function toDelist(rows: readonly ListedRow[], nowMs: number): string[] {
   const oldestFirst = rows.toSorted(
     (a, b) => a.touchedAtMs - b.touchedAtMs || byCodeUnit(a.sessionId, b.sessionId),
   )
-  const idle = oldestFirst.filter((row) => row.activity === 'idle')
-  const waiting = oldestFirst.filter((row) => row.activity !== 'idle' && row.activity !== 'running')
-  const running = oldestFirst.filter((row) => row.activity === 'running')
-
-  const expired = idle.filter((row) => nowMs >= row.touchedAtMs + IDLE_TTL_MS)
-  const surplus = Math.max(0, rows.length - expired.length - MAX_SHARED_SESSIONS)
-  const mayLeave = [...idle.slice(expired.length), ...waiting, ...running]
-  return [...expired, ...mayLeave.slice(0, surplus)].map((row) => row.sessionId)
+  const expired = oldestFirst.filter((row) => nowMs >= row.touchedAtMs + IDLE_TTL_MS)
+  const left = oldestFirst.slice(expired.length).toSorted((a, b) => importance(a) - importance(b))
+  const surplus = Math.max(0, left.length - MAX_SHARED_SESSIONS)
+  return [...expired, ...left.slice(0, surplus)].map((row) => row.sessionId)
 }
 
-/** When a session next leaves by its age or has to be asked; null when none will. */
+const importance = ({ activity }: ListedRow): number =>
+  activity === 'idle' ? 0 : activity === 'running' ? 2 : 1
+
+/** When a session next leaves by its age or has to be asked; null for an empty list. */
 export function nextLookMs(rows: readonly ListedRow[]): number | null {
-  const times = rows.flatMap((row) => {
-    if (row.activity === 'idle') return [row.touchedAtMs + IDLE_TTL_MS]
-    return isDoubtable(row) ? [row.touchedAtMs + DOUBT_MS] : []
-  })
+  const times = rows.flatMap((row) => [
+    row.touchedAtMs + IDLE_TTL_MS,
+    ...(isDoubtable(row) ? [row.heardAtMs + DOUBT_MS] : []),
+  ])
   return times.length === 0 ? null : Math.min(...times)
 }
 

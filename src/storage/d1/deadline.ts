@@ -8,7 +8,7 @@ export const D1_DEADLINE_MS = 30_000
 export async function withDeadline<T>(work: PromiseLike<T>, ms: number): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | null = null
   const limit = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('D1 did not answer in time')), ms)
+    timer = setTimeout(() => reject(new Error('no answer in time')), ms)
   })
   try {
     return await Promise.race([work, limit])

@@ -1,4 +1,6 @@
 import { and, eq, isNull, sql } from 'drizzle-orm'
+import type { NotedRevocation } from '../../core/gateway/revocation.ts'
+import { toHex } from '../../protocol/hex.ts'
 import type { Database } from './database.ts'
 import { orFault } from './fault.ts'
 import { deviceRevocations, gateways, users } from './schema.ts'
@@ -8,17 +10,13 @@ import { deviceRevocations, gateways, users } from './schema.ts'
  * object.
  */
 
-/** Why: its owner said so, or a retired token was presented. */
-export type NotedRevocation = { deviceId: string; reason: 'revoked' | 'token_replayed' }
-
 /** A gateway with the revocations that were noted for it. */
 export type FoundGateway = { userId: string; gatewayId: string; notedRevocations: NotedRevocation[] }
 
-/** 16 random bytes as lower-case hex. */
-export const newGatewayId = (): string =>
-  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join(
-    '',
-  )
+const GATEWAY_ID_BYTES = 16
+
+/** 32 hex digits. */
+export const newGatewayId = (): string => toHex(crypto.getRandomValues(new Uint8Array(GATEWAY_ID_BYTES)))
 
 export const insertGateway = (db: Database, userId: string, gatewayId: string, nowMs: number) =>
   db.insert(gateways).values({ userId, gatewayId, createdAt: nowMs })
@@ -52,6 +50,9 @@ export async function findFirstGateway(db: Database): Promise<FoundGateway | nul
 
 /** A user's own gateway. An account that an older release made during a deploy gets its id here (D32). */
 export async function ownGateway(db: Database, userId: string, nowMs: number): Promise<FoundGateway | null> {
+  const select = () => selectGateway(db).where(eq(gateways.userId, userId))
+  const found = toGateway(await orFault(select()))
+  if (found !== null) return found
   const [, rows] = await orFault(
     db.batch([
       db
@@ -67,7 +68,7 @@ export async function ownGateway(db: Database, userId: string, nowMs: number): P
             .where(and(eq(users.id, userId), isNull(users.disabledAt))),
         )
         .onConflictDoNothing(),
-      selectGateway(db).where(eq(gateways.userId, userId)),
+      select(),
     ]),
   )
   return toGateway(rows)

@@ -5,14 +5,19 @@ import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'driz
  * milliseconds. Rows of a session carry `rev`: an older copy never overwrites a newer one (D26).
  */
 
-export const users = sqliteTable('users', {
-  id: text('id').primaryKey(),
-  createdAt: integer('created_at').notNull(),
-  updatedAt: integer('updated_at').notNull(),
-  disabledAt: integer('disabled_at'),
-  /** The account is being deleted: its sessions go one by one, then the row. */
-  deletedAt: integer('deleted_at'),
-})
+export const users = sqliteTable(
+  'users',
+  {
+    id: text('id').primaryKey(),
+    createdAt: integer('created_at').notNull(),
+    updatedAt: integer('updated_at').notNull(),
+    disabledAt: integer('disabled_at'),
+    /** The account is being deleted: its sessions go one by one, then the row. */
+    deletedAt: integer('deleted_at'),
+  },
+  // Who was first is asked with every request, also by those who have not shown who they are.
+  (table) => [index('users_created').on(table.createdAt, table.id)],
+)
 
 const owner = () =>
   text('user_id')

@@ -21,6 +21,8 @@ export type StoredDevice = {
   /** Null once the pairing has ended. */
   credential: DeviceCredential | null
   revokedReason: 'token_replayed' | null
+  /** When it ended; null while it holds. */
+  endedAtMs: number | null
 }
 
 /** 64 bits of a digest (remote protocol, "Rotating tokens"). */
@@ -40,11 +42,11 @@ export function saveDevice(sql: Sql, device: StoredDevice): void {
   const { credential } = device
   sql.rows(
     `INSERT INTO devices (device_id, name, kind, platform, host_digest, install_digest, paired_at, last_seen_at,
-       token_digest, expires_at, family, revoked_reason)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       token_digest, expires_at, family, revoked_reason, ended_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (device_id) DO UPDATE SET name = excluded.name, last_seen_at = excluded.last_seen_at,
        token_digest = excluded.token_digest, expires_at = excluded.expires_at, family = excluded.family,
-       revoked_reason = excluded.revoked_reason`,
+       revoked_reason = excluded.revoked_reason, ended_at = excluded.ended_at`,
     device.deviceId,
     device.name,
     device.kind,
@@ -57,6 +59,7 @@ export function saveDevice(sql: Sql, device: StoredDevice): void {
     credential?.k === 'static' ? credential.expiresAtMs : null,
     credential?.k === 'rotating' ? JSON.stringify(credential.family) : null,
     device.revokedReason,
+    device.endedAtMs,
   )
 }
 
@@ -110,6 +113,7 @@ function toDevice(row: SqlRow): StoredDevice {
     lastSeenAtMs: optionalNumber(row, 'last_seen_at'),
     credential: toCredential(row),
     revokedReason: optionalText(row, 'revoked_reason') === 'token_replayed' ? 'token_replayed' : null,
+    endedAtMs: optionalNumber(row, 'ended_at'),
   }
 }
 

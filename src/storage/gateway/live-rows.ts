@@ -2,7 +2,7 @@ import type { RemoteSessionInfo } from '../../protocol/remote/session-info.ts'
 import { numberOf, type Sql, textOf } from '../session/sql.ts'
 
 /**
- * A session on the live list. `touchedAtMs` is when its row was last pushed; `isAsked`: it was asked whether that still
+ * A session on the live list. `touchedAtMs` is when its row last changed; `isAsked`: it was asked whether that still
  * holds.
  */
 export type StoredRow = { row: RemoteSessionInfo; touchedAtMs: number; isAsked: boolean }

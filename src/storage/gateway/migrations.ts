@@ -11,7 +11,7 @@ export const GATEWAY_MIGRATIONS: readonly (readonly string[])[] = [
     `CREATE TABLE devices (
        device_id TEXT PRIMARY KEY, name TEXT NOT NULL, kind TEXT NOT NULL, platform TEXT, host_digest TEXT,
        install_digest TEXT, paired_at INTEGER NOT NULL, last_seen_at INTEGER, token_digest TEXT, expires_at INTEGER,
-       family TEXT, revoked_reason TEXT
+       family TEXT, revoked_reason TEXT, ended_at INTEGER
      ) WITHOUT ROWID`,
     `CREATE TABLE retired_tokens (
        device_id TEXT NOT NULL, n INTEGER NOT NULL, fingerprint TEXT NOT NULL, PRIMARY KEY (device_id, n)

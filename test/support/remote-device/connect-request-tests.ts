@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { RemoteDevice } from './device.ts'
+import { eventually } from './eventually.ts'
 import { type GatewayRouter, Home, pairFrame } from './gateway-home.ts'
 import type { Fields } from './shapes.ts'
 
@@ -161,7 +162,7 @@ export function connectRequestTests(router: () => GatewayRouter): void {
       expect((await refusedRequest(here, '10.7.7.5')).code).toBe('connect_busy')
       // Closing the socket withdraws the request.
       held[0]?.hangUp()
-      await expect.poll(() => here.owner.connectRequests()).toHaveLength(3)
+      await eventually(() => here.owner.connectRequests()).toHaveLength(3)
       await asking(here, '10.7.7.5')
     })
 
@@ -231,9 +232,9 @@ export function connectRequestTests(router: () => GatewayRouter): void {
       expect(
         (await here.failedPairing({ method: 'code', secret: code }, { address: '10.7.11.1' })).code,
       ).toBe('pairing_failed')
-      await expect
-        .poll(async () => (await here.owner.call('POST', `/connect-requests/${id}/accept`)).status)
-        .toBe(404)
+      await eventually(
+        async () => (await here.owner.call('POST', `/connect-requests/${id}/accept`)).status,
+      ).toBe(404)
       expect(await here.owner.devices()).toEqual([])
     })
 

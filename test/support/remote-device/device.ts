@@ -11,6 +11,8 @@ export type DialOptions = {
   origin?: string
   /** The network address that the device seems to have. */
   address?: string
+  /** Further headers of the upgrade. */
+  headers?: Readonly<Record<string, string>>
   /** Called before each frame that the device sends. */
   beforeFrame?: () => Promise<void>
 }
@@ -77,14 +79,18 @@ export class RemoteDevice {
   #mayBeCut = false
   readonly #closeWaiters = new Set<() => void>()
   #requests = 0
+  #sending: Promise<void> = Promise.resolve()
 
   /** Opens a socket; rejects with `DialRefused` when the upgrade is answered otherwise. */
-  static dial(url: string, { origin, address, beforeFrame }: DialOptions = {}): Promise<RemoteDevice> {
+  static dial(
+    url: string,
+    { origin, address, headers, beforeFrame }: DialOptions = {},
+  ): Promise<RemoteDevice> {
     return new Promise((resolve, reject) => {
       const socket = new TellingSocket(url, {
         perMessageDeflate: false,
         ...(origin === undefined ? {} : { origin }),
-        headers: address === undefined ? {} : { 'CF-Connecting-IP': address },
+        headers: { ...headers, ...(address === undefined ? {} : { 'CF-Connecting-IP': address }) },
       })
       const device = new RemoteDevice(socket, beforeFrame ?? (async () => {}))
       socket.once('open', () => {
@@ -121,9 +127,15 @@ export class RemoteDevice {
     return this.#closeCode
   }
 
-  /** Sends a frame: an object as JSON, a text or bytes as they are. */
-  async send(content: object | string | Uint8Array): Promise<void> {
+  /** Sends a frame, after those that were sent before: an object as JSON, a text or bytes as they are. */
+  send(content: object | string | Uint8Array): Promise<void> {
     const bytes = content instanceof Uint8Array ? content : textOf(content)
+    const sent = this.#sending.then(() => this.#sendNow(bytes))
+    this.#sending = sent.catch(() => undefined)
+    return sent
+  }
+
+  async #sendNow(bytes: string | Uint8Array): Promise<void> {
     await this.#beforeFrame()
     if (this.#closeCode !== null) throw this.#complaint('the connection is closed')
     this.watch.sent(bytes)

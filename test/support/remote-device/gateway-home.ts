@@ -10,7 +10,12 @@ export type GatewayRouter = {
   before(userId: string): Promise<void>
 }
 
-export type HomeDialOptions = { origin?: string; address?: string; path?: string }
+export type HomeDialOptions = {
+  origin?: string
+  address?: string
+  headers?: Readonly<Record<string, string>>
+  path?: string
+}
 
 /** An account on a router with a gateway of its own: what one test does there touches no other. */
 export class Home {

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { DialRefused } from './device.ts'
+import { eventually } from './eventually.ts'
 import { authenticateFrame, type GatewayRouter, Home, pairFrame } from './gateway-home.ts'
 import type { Fields } from './shapes.ts'
 
-/** "Connection", "Handshake frames" and their rows of the bare error table. */
-export function handshakeTests(router: () => GatewayRouter): void {
+/** "Connection", "Handshake frames" and their rows of the bare error table. `first` is the first account of the router. */
+export function handshakeTests(router: () => GatewayRouter, first: () => Home): void {
   const home = () => Home.open(router())
   /** How a first frame is refused: its bare error, once the connection has ended. */
   const refused = async (here: Home, frame: object | string | Uint8Array): Promise<Fields> => {
@@ -16,7 +17,7 @@ export function handshakeTests(router: () => GatewayRouter): void {
   describe('the upgrade', () => {
     test('[D42] no Origin and the app’s own are let in, any other is refused with HTTP 403', async () => {
       const here = await home()
-      for (const origin of [undefined, 'rustcode-mobile://app']) {
+      for (const origin of [undefined, 'rustcode-mobile://app', router().url]) {
         const device = await here.dial(origin === undefined ? {} : { origin })
         await device.pinged()
       }
@@ -39,6 +40,35 @@ export function handshakeTests(router: () => GatewayRouter): void {
       )
     })
 
+    test('a page or a script that asks without an upgrade is told what is here instead', async () => {
+      const here = await home()
+      const asked = async (path: string) => {
+        const response = await fetch(`${router().url}${path}`)
+        return [response.status, response.headers.get('Content-Type')?.split(';')[0]]
+      }
+      expect(await asked('/')).toEqual([200, 'text/html'])
+      expect(await asked(`/g/${await here.gatewayId()}`)).toEqual([426, 'application/json'])
+    })
+
+    test('[U34] what only the Worker may tell the gateway is not taken from a device’s own headers', async () => {
+      const [here, there] = [await home(), await home()]
+      const { paired } = await here.pair()
+      const origin = {
+        userId: there.owner.userId,
+        gatewayId: await there.gatewayId(),
+        address: '10.0.1.1',
+        routes: [{ address: 'evil.example:1', kind: 'lan' }],
+        hostName: 'evil',
+        notedRevocations: [{ deviceId: paired.device_id, reason: 'revoked' }],
+      }
+      const { answer } = await here.authenticate(
+        { device_id: paired.device_id, token: paired.token },
+        { headers: { 'X-Switchyard-Socket-Origin': JSON.stringify(origin) } },
+      )
+      expect(answer).toMatchObject({ type: 'authenticated', gateway_id: paired.gateway_id })
+      expect(JSON.stringify(answer)).not.toContain('evil')
+    })
+
     test('[D42] an upgrade over plain ws from a public address is refused with HTTP 403', async () => {
       const here = await home()
       await expect(here.dial({ address: '93.184.216.34' })).rejects.toMatchObject({ status: 403 })
@@ -53,17 +83,15 @@ export function handshakeTests(router: () => GatewayRouter): void {
       await (await here.dial({ address: '10.0.0.8' })).pinged()
       held[0]?.hangUp()
       await held[0]?.ended()
-      await expect
-        .poll(() =>
-          here
-            .dial({ address: '10.0.0.7' })
-            .then((device) => device.pinged())
-            .then(
-              () => 'let in',
-              () => 'full',
-            ),
-        )
-        .toBe('let in')
+      await eventually(() =>
+        here
+          .dial({ address: '10.0.0.7' })
+          .then((device) => device.pinged())
+          .then(
+            () => 'let in',
+            () => 'full',
+          ),
+      ).toBe('let in')
     })
   })
 
@@ -146,6 +174,30 @@ export function handshakeTests(router: () => GatewayRouter): void {
       }
     })
 
+    test('what is sent right behind it waits for it: requests are answered after it, a second handshake is none', async () => {
+      const here = await home()
+      const { credential } = await here.openPairing()
+      const list = (request_id: string) => ({
+        protocol_version: 1,
+        request_id,
+        operation: { type: 'list_sessions' },
+      })
+      const device = await here.dial()
+      const pair = pairFrame({ secret: credential })
+      await Promise.all([pair, list('a'), pair, list('b')].map((frame) => device.send(frame)))
+      await device.next()
+      await device.settled()
+      const kinds = device.log.map(({ type, request_id }) => type ?? request_id)
+      expect(kinds[0]).toBe('paired')
+      expect(kinds.slice(1).sort()).toEqual(['', 'a', 'b'])
+      expect(await here.owner.devices()).toHaveLength(1)
+      // After a refusal nothing is read any more.
+      const refusedOne = await here.dial()
+      await refusedOne.send(pairFrame({ secret: 'wrong' }))
+      await refusedOne.send(list('c')).catch(() => undefined)
+      expect((await refusedOne.lastWords()).code).toBe('pairing_failed')
+    })
+
     test('a field that the gateway does not know is ignored', async () => {
       const here = await home()
       const { device, paired } = await here.pair({ a_later_field: { deep: [1, 2, null] }, constructor: 'x' })
@@ -154,15 +206,15 @@ export function handshakeTests(router: () => GatewayRouter): void {
     })
   })
 
-  test('/ leads to the gateway of the first account, for ever (D42)', async () => {
+  test('[D42] / is the gateway of the first account, and of no other', async () => {
     const here = await home()
-    const device = await here.dial({ path: '/' })
-    const { device: known, paired } = await here.pair()
-    known.hangUp()
-    // It is another gateway unless this account is the first; either way the socket is served.
-    const answer = await device.handshake(
-      authenticateFrame({ device_id: paired.device_id, token: paired.token }),
+    const { credential } = await first().openPairing()
+    const device = await first().dial({ path: '/' })
+    const answer = await device.handshake(pairFrame({ secret: credential }))
+    expect(answer).toMatchObject({ type: 'paired', gateway_id: await first().gatewayId() })
+    const { paired } = await here.pair()
+    expect(await here.refusal({ device_id: paired.device_id, token: paired.token }, { path: '/' })).toBe(
+      'unauthorized',
     )
-    expect(['authenticated', 'error']).toContain(answer.type)
   })
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { eventually } from './eventually.ts'
 import { type GatewayRouter, Home, pairFrame, ROTATING } from './gateway-home.ts'
 import type { Fields } from './shapes.ts'
 
@@ -286,7 +287,7 @@ export function pairingTests(router: () => GatewayRouter): void {
         online: true,
       })
       device.hangUp()
-      await expect.poll(async () => (await only())?.online).toBe(false)
+      await eventually(async () => (await only())?.online).toBe(false)
       const renamed = await here.owner.must('PUT', `/devices/${id}`, { name: '  New   name ' })
       expect(renamed).toMatchObject({ device: { device_id: id, device_name: 'New name' } })
       const { answer } = await here.authenticate({ device_id: id, token: paired.token })

@@ -38,6 +38,8 @@ export class ProtocolWatch {
   #askedNames: WireNames = 'session'
   /** The type of the handshake frame that waits for its answer. */
   #asked: string | null = null
+  /** Frames sent behind the handshake, before its answer. */
+  readonly #early: (string | Uint8Array)[] = []
   /** Requests without an answer: how many under each id. */
   readonly #open = new Map<string, number>()
   /** Frames without a readable request id that wait for their answer. */
@@ -80,8 +82,11 @@ export class ProtocolWatch {
     }
     const frame = typeof content === 'string' ? parsed(content) : undefined
     if (this.#stage !== 'authenticated') {
-      const type = isFields(frame) ? String(frame.type) : ''
-      this.#asked = type
+      if (this.#stage === 'fresh' && this.#asked !== null) {
+        this.#early.push(content)
+        return
+      }
+      this.#asked = isFields(frame) ? String(frame.type) : ''
       this.#askedNames = isFields(frame) && frame.wire_names === 'thread' ? 'thread' : 'session'
       return
     }
@@ -153,6 +158,7 @@ export class ProtocolWatch {
         if (thread && this.#askedNames !== 'thread') this.#fault('thread names were not asked for')
         this.#names = thread ? 'thread' : 'session'
         this.#stage = 'authenticated'
+        for (const content of this.#early.splice(0)) this.sent(content)
         return
       }
       case 'connect_pending':

@@ -45,8 +45,8 @@ export class CrashClient {
   /** Of a sealed session. */
   readonly sealing: CrashSealing | null
   #requests = 0
-  /** The trace id of the last outcome that this client has seen: what still shows it has not moved since. */
-  #lastTrace: string | null = null
+  /** By what the last outcome that this client has seen is known: a run that still shows it has not moved since. */
+  #lastMark: string | null = null
   readonly #results = new Map<string, ToolResult>()
   /** How often each call was run, by its id. */
   readonly ran = new Map<string, number>()
@@ -79,7 +79,7 @@ export class CrashClient {
       const answer = await this.#send(sent, key)
       if (answer.k === 'overtaken') return 'overtaken'
       if (answer.k === 'turn') {
-        this.#lastTrace = traceOf(answer.turn) ?? this.#lastTrace
+        this.#lastMark = markOf(answer.turn) ?? this.#lastMark
         return answer.turn
       }
       if (answer.k === 'refused') {
@@ -197,9 +197,9 @@ export class CrashClient {
   async #lookUp(sent: Sent): Promise<Outcome | null> {
     const run = await this.shown()
     if (this.sealing?.isUnseen(run)) return null
-    if (run.status === 'idle' ? !endsRun(sent) : traceOf(run) === this.#lastTrace) return null
+    if (run.status === 'idle' ? !endsRun(sent) : markOf(run) === this.#lastMark) return null
     const { grants: _, ...turn } = run as TurnResponse & { grants?: unknown }
-    this.#lastTrace = traceOf(turn) ?? this.#lastTrace
+    this.#lastMark = markOf(turn) ?? this.#lastMark
     return turn
   }
 
@@ -227,5 +227,12 @@ function endsRun({ body }: Sent): boolean {
   return body.type === 'break' || body.type === 'sealed'
 }
 
-const traceOf = ({ data }: { data: object }): string | null =>
-  'trace_id' in data && typeof data.trace_id === 'string' ? data.trace_id : null
+/**
+ * Tells one outcome from another; null where nothing does. A trace id alone does not: opening one part of a history may
+ * show that more has to be opened, and nothing is traced in between.
+ */
+function markOf({ data }: { data: object }): string | null {
+  if (!('trace_id' in data && typeof data.trace_id === 'string')) return null
+  const toDecrypt = 'to_decrypt' in data ? Object.keys(data.to_decrypt ?? {}).sort() : []
+  return [data.trace_id, ...toDecrypt].join()
+}

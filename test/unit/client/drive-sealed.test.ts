@@ -178,6 +178,36 @@ describe('a run in an encrypted session', () => {
     expect(outcome).toMatchObject({ status: 'error', failure: { kind: 'network' } })
     expect(rig.router.count('POST', paths.continue)).toBe(4)
   })
+
+  test('[D20] a pause that wants more opened is another one, however often and under whatever trace id', async () => {
+    const refs = ['u0', 'a0', 'u1', 'a1', 'u2', 'a2'].map((id) => `message:${id}`)
+    const pauses = refs.map((_, last) => {
+      const wanted = refs.slice(0, last + 1)
+      return awaitingDecrypt(Object.fromEntries(wanted.map((ref) => [ref, sealer.seal(ref, ref)])))
+    })
+    start(pauses[0])
+    then(...pauses.slice(1), idle)
+    expect((await drive()).outcome).toEqual({ status: 'idle', stopped: false })
+    expect(sent().map(({ data }) => Object.keys(data.plaintext ?? {}))).toEqual(
+      refs.map((_, last) => refs.slice(0, last + 1)),
+    )
+  })
+
+  test('[D20] refused what it has opened, it opens what the run waits for by now', async () => {
+    const now = {
+      'message:u0': sealer.seal('message:u0', 'one'),
+      'message:u1': sealer.seal('message:u1', 'two'),
+    }
+    start(awaitingDecrypt({ 'message:u0': now['message:u0'] }))
+    rig.router.script('POST', paths.continue, refusal(422, 'invalid_request'))
+    rig.router.always('GET', paths.run, envelope(awaitingDecrypt(now)))
+    then(idle)
+    expect((await drive()).outcome).toEqual({ status: 'idle', stopped: false })
+    expect(sent().map(({ data }) => data.plaintext)).toEqual([
+      { 'message:u0': 'one' },
+      { 'message:u0': 'one', 'message:u1': 'two' },
+    ])
+  })
 })
 
 describe('a key that is missing', () => {

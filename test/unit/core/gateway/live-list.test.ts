@@ -7,7 +7,8 @@ import {
   toDelist,
 } from '../../../../src/core/gateway/live-list.ts'
 
-const NOW_MS = 1_000_000_000
+const NOW_MS = 1_800_000_000_000
+const HOUR_AGO_MS = NOW_MS - 3_600_000
 const WEEK_MS = 7 * 24 * 3_600_000
 
 /** Rows of an activity; the first was touched longest ago. */
@@ -16,6 +17,7 @@ const rows = (activity: ListedRow['activity'], count: number, touchedAtMs = NOW_
     sessionId: `${activity} ${String(n).padStart(2, '0')}`,
     activity,
     touchedAtMs: touchedAtMs + n,
+    heardAtMs: touchedAtMs + n,
     isAsked: false,
   }))
 
@@ -25,7 +27,7 @@ describe('[D03] at most 32 sessions are live', () => {
   })
 
   test('of 33 the idle one untouched longest leaves, though others are older', () => {
-    const older = [...rows('awaiting_approval', 15, 0), ...rows('running', 15, 0)]
+    const older = [...rows('awaiting_approval', 15, HOUR_AGO_MS), ...rows('running', 15, HOUR_AGO_MS)]
     expect(toDelist([...older, ...rows('idle', 3)], NOW_MS)).toEqual(['idle 00'])
   })
 
@@ -34,17 +36,19 @@ describe('[D03] at most 32 sessions are live', () => {
       ...rows('awaiting_approval', 2, NOW_MS - 50),
       ...rows('awaiting_question', 2, NOW_MS - 90),
     ]
-    expect(toDelist([...waiting, ...rows('running', 29, 0)], NOW_MS)).toEqual(['awaiting_question 00'])
+    expect(toDelist([...waiting, ...rows('running', 29, HOUR_AGO_MS)], NOW_MS)).toEqual([
+      'awaiting_question 00',
+    ])
   })
 
   test('as many leave as there are too many: first idle ones, then waiting ones', () => {
-    const many = [...rows('running', 30, 0), ...rows('awaiting_question', 3), ...rows('idle', 2)]
+    const many = [...rows('running', 30, HOUR_AGO_MS), ...rows('awaiting_question', 3), ...rows('idle', 2)]
     expect(toDelist(many, NOW_MS)).toEqual(['idle 00', 'idle 01', 'awaiting_question 00'])
   })
 
   test('a running one leaves last, when nothing else is left to leave', () => {
-    expect(toDelist([...rows('running', 32, 0), ...rows('idle', 1)], NOW_MS)).toEqual(['idle 00'])
-    expect(toDelist(rows('running', 33, 0), NOW_MS)).toEqual(['running 00'])
+    expect(toDelist([...rows('running', 32, HOUR_AGO_MS), ...rows('idle', 1)], NOW_MS)).toEqual(['idle 00'])
+    expect(toDelist(rows('running', 33, HOUR_AGO_MS), NOW_MS)).toEqual(['running 00'])
   })
 
   test('of two that were touched at once the lower id leaves, in whatever order they come', () => {
@@ -59,13 +63,14 @@ describe('[D03] an idle session leaves after 7 days', () => {
     expect(toDelist(rows('idle', 2, NOW_MS - WEEK_MS), NOW_MS)).toEqual(['idle 00'])
   })
 
-  test('one that runs or waits stays however old it is', () => {
+  test('so does one that waits, or seems to run: nobody has done anything with it', () => {
     const old = [
       ...rows('running', 1, 0),
       ...rows('awaiting_approval', 1, 0),
       ...rows('awaiting_question', 1, 0),
     ]
-    expect(toDelist(old, NOW_MS)).toEqual([])
+    expect(toDelist(old, WEEK_MS - 1)).toEqual([])
+    expect(toDelist(old, WEEK_MS)).toHaveLength(3)
   })
 
   test('those that leave by age make room for the others', () => {
@@ -77,7 +82,7 @@ describe('[D03] an idle session leaves after 7 days', () => {
 
   test('the next one to leave is the idle one untouched longest', () => {
     expect(nextLookMs(rows('idle', 3, 500).toReversed())).toBe(500 + WEEK_MS)
-    expect(nextLookMs(rows('awaiting_approval', 1))).toBeNull()
+    expect(nextLookMs(rows('awaiting_approval', 1, 500))).toBe(500 + WEEK_MS)
     expect(nextLookMs([])).toBeNull()
   })
 
@@ -118,7 +123,16 @@ describe('[U06] a session that was running and has said nothing for long', () =>
   test('is asked once', () => {
     const asked = silent.map((row) => ({ ...row, isAsked: true }))
     expect(inDoubt(asked, NOW_MS)).toEqual([])
-    expect(nextLookMs(asked)).toBeNull()
+    expect(nextLookMs(asked)).toBe(NOW_MS - 120_000 + WEEK_MS)
+  })
+
+  test('is not asked while it speaks, though it always says the same', () => {
+    expect(
+      inDoubt(
+        silent.map((row) => ({ ...row, touchedAtMs: 0, heardAtMs: NOW_MS - 1 })),
+        NOW_MS,
+      ),
+    ).toEqual([])
   })
 
   test('is not asked when it waits or is idle: those rows change by what somebody does', () => {
