@@ -46,6 +46,12 @@ export type GatewayEnv = { DB: D1Database; SESSION: DurableObjectNamespace }
 const PING = '{"type":"ping"}'
 const PONG = '{"type":"pong"}'
 
+/** Frames that may have come while the first one is served: a client has no reason to send many. */
+const MAX_WAITING_FRAMES = 32
+const TOO_EARLY: Farewell = {
+  code: 'invalid_frame',
+  message: 'wait for the answer to the first frame before sending more',
+}
 const NOT_TEXT: Farewell = { code: 'invalid_frame', message: 'only text frames are understood' }
 const STOPPING: Farewell = {
   code: 'shutting_down',
@@ -75,7 +81,7 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
   /** Undefined: what the platform has stored is not known yet. */
   #alarmAtMs: number | null | undefined
   /** Frames of a socket whose handshake is being served wait here for their turn. */
-  readonly #greeted = new Map<WebSocket, Promise<void>>()
+  readonly #greeted = new Map<WebSocket, { done: Promise<void>; waiting: number }>()
 
   constructor(ctx: DurableObjectState, env: GatewayEnv) {
     super(ctx, env)
@@ -164,7 +170,7 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
     const origin: SocketOrigin = JSON.parse(header)
     const { devices } = this.#open(origin)
     devices.applyNoted(origin.notedRevocations)
-    if (!admitUpgrade(this.#sockets.held(), origin.address))
+    if (!admitUpgrade(this.#sockets.held(), this.#sockets.lingering(), origin.address))
       return new Response('too many connections that are not authenticated; try again later\n', {
         status: 503,
         headers: { 'Retry-After': '10' },
@@ -177,23 +183,33 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
     return new Response(null, { status: 101, webSocket: client })
   }
 
-  override async webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
-    // A socket that is being greeted may have sent more already: one frame after the other.
+  override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> | void {
+    const state = this.#sockets.stateOf(socket)
+    // Whatever comes behind the end of a connection costs as little as it can.
+    if (state.k === 'closed') return
     const before = this.#greeted.get(socket)
-    const received = before
-      ? before.then(() => this.#receive(socket, message))
+    if (before === undefined && state.k === 'device') return this.#receive(socket, message)
+    if (before !== undefined && before.waiting >= MAX_WAITING_FRAMES)
+      return this.#refuse(socket, state, TOO_EARLY)
+    // A socket that is being greeted may have sent more already: one frame after the other.
+    const done = before
+      ? before.done.then(() => this.#receive(socket, message))
       : this.#receive(socket, message)
-    if (this.#sockets.stateOf(socket).k === 'device') return received
-    this.#greeted.set(socket, received)
-    await received
-    if (this.#greeted.get(socket) === received) this.#greeted.delete(socket)
+    const greeted = { done, waiting: (before?.waiting ?? 0) + 1 }
+    this.#greeted.set(socket, greeted)
+    return done.then(() => {
+      if (this.#greeted.get(socket) === greeted) this.#greeted.delete(socket)
+    })
   }
 
   override async webSocketClose(socket: WebSocket, code: number, reason: string): Promise<void> {
     this.#gone(socket)
-    // Without the answer the peer waits for it until it gives up (1005 and 1006 cannot be sent).
-    if (code !== 1005 && code !== 1006) socket.close(code, reason)
-    else socket.close()
+    // Without the answer the peer waits for it until it gives up. Not every code may be sent back.
+    try {
+      socket.close(code, reason)
+    } catch {
+      socket.close()
+    }
   }
 
   override async webSocketError(socket: WebSocket): Promise<void> {

@@ -106,7 +106,7 @@ export class LiveList {
     this.#rows.set(sessionId, changed)
     if (isPassing) this.#storeLater(sessionId)
     else this.#isStored(sessionId)
-    this.#delist(nowMs)
+    this.#delist(nowMs, sessionId)
     this.#push(nowMs)
     return true
   }
@@ -147,8 +147,8 @@ export class LiveList {
     }))
   }
 
-  #delist(nowMs: number): boolean {
-    const leaving = toDelist(this.#listed(), nowMs)
+  #delist(nowMs: number, spoke?: string): boolean {
+    const leaving = toDelist(this.#listed(), nowMs, spoke)
     if (leaving.length === 0) return false
     const { sql } = this.#deps
     sql.transaction(() => {

@@ -1,7 +1,6 @@
-import { hostLabel } from '../core/gateway/labels.ts'
 import type { RevocationReason } from '../core/gateway/revocation.ts'
 import type { Route } from '../protocol/remote/handshake-request.ts'
-import { MAX_HOST_NAME_CHARS, REMOTE_PROTOCOL_VERSION } from '../protocol/remote/limits.ts'
+import { REMOTE_PROTOCOL_VERSION } from '../protocol/remote/limits.ts'
 import { ROUTER_VERSION } from '../protocol/version.ts'
 import type { StoredIdentity } from '../storage/gateway/identity.ts'
 import type { Sql } from '../storage/session/sql.ts'
@@ -39,14 +38,11 @@ export type RouterFields = {
 export const routerFields = (
   { gatewayId, instanceId }: { gatewayId: string; instanceId: string },
   { routes, hostName }: Greeting,
-): RouterFields => {
-  const host = hostName === null ? '' : hostLabel(hostName, MAX_HOST_NAME_CHARS)
-  return {
-    protocol_version: REMOTE_PROTOCOL_VERSION,
-    gateway_id: gatewayId,
-    instance_id: instanceId,
-    ...(host === '' ? {} : { host_name: host }),
-    version: ROUTER_VERSION,
-    ...(routes.length === 0 ? {} : { routes }),
-  }
-}
+): RouterFields => ({
+  protocol_version: REMOTE_PROTOCOL_VERSION,
+  gateway_id: gatewayId,
+  instance_id: instanceId,
+  ...(hostName === null ? {} : { host_name: hostName }),
+  version: ROUTER_VERSION,
+  ...(routes.length === 0 ? {} : { routes }),
+})

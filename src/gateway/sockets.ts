@@ -24,7 +24,7 @@ export type SocketState =
       heardAtMs: number
     }
   /** It has been told why, or has gone; nothing that it still sends counts. */
-  | { k: 'closed' }
+  | { k: 'closed'; address: string }
 
 export type DeviceSocket = Extract<SocketState, { k: 'device' }>
 export type OpenState = Exclude<SocketState, { k: 'closed' }>
@@ -67,7 +67,7 @@ export class Sockets {
     const known = this.#states.get(socket)
     if (known) return known
     const kept: Kept | null = socket.deserializeAttachment()
-    const state: SocketState = kept?.v === 1 ? kept.state : { k: 'closed' }
+    const state: SocketState = kept?.v === 1 ? kept.state : { k: 'closed', address: '' }
     this.#states.set(socket, state)
     return state
   }
@@ -125,6 +125,14 @@ export class Sockets {
     }))
   }
 
+  /** The addresses of sockets that were told their end: the platform holds them until the peer has answered. */
+  lingering(): string[] {
+    return this.#ctx.getWebSockets().flatMap((socket) => {
+      const state = this.stateOf(socket)
+      return state.k === 'closed' ? [state.address] : []
+    })
+  }
+
   /** Frames count, and so do the pings that the platform answers while the object sleeps. */
   lastHeardMs(socket: WebSocket, state: OpenState): number {
     const pingedAtMs = this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0
@@ -164,8 +172,9 @@ export class Sockets {
     socket: WebSocket,
     farewell: Farewell | Extract<HandshakeResponse, { type: 'connect_denied' | 'connect_expired' }>,
   ): void {
-    if (this.stateOf(socket).k === 'closed') return
-    this.set(socket, { k: 'closed' })
+    const { k, address } = this.stateOf(socket)
+    if (k === 'closed') return
+    this.set(socket, { k: 'closed', address })
     this.send(socket, 'type' in farewell ? farewell : ({ type: 'error', ...farewell } satisfies BareError))
     // Without a code: the reason is in the frame alone (RF 3).
     socket.close()
@@ -174,7 +183,7 @@ export class Sockets {
   /** The peer has gone. */
   gone(socket: WebSocket): SocketState {
     const state = this.stateOf(socket)
-    this.set(socket, { k: 'closed' })
+    this.set(socket, { k: 'closed', address: state.address })
     return state
   }
 }

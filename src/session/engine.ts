@@ -95,8 +95,10 @@ export class RunEngine {
   #runInput: RunInput | null = null
   #live: LiveTurn | null = null
   #flushTimer: ReturnType<typeof setTimeout> | null = null
-  #alarmAtMs: number | null = null
+  /** Undefined until something had to be set: what the platform has stored is not asked for. */
+  #alarmAtMs: number | null | undefined
   #abandoned = false
+  #isStarting = false
 
   constructor(deps: EngineDeps) {
     this.#deps = deps
@@ -123,8 +125,12 @@ export class RunEngine {
       lost: (epoch, byRun) => this.#registrationLost(epoch, byRun),
       keepAlive: deps.keepAlive,
     })
+    this.#isStarting = true
     if (this.#checkpoint.state?.active) this.dispatch({ type: 'object_started' })
-    this.#armAlarm()
+    this.#isStarting = false
+    // The alarm that was set with what is owed stays as it is. Moving it here would take it from an object that is started
+    // by it before it has rung: it would be started for nothing again and again.
+    if (this.#isFlushDue()) deps.keepAlive(this.pump.flush())
     this.listing.changed()
   }
 
@@ -516,11 +522,15 @@ export class RunEngine {
     this.listing.ring({ again: active != null })
     if (active && this.#live?.lease === active.lease)
       this.dispatch({ type: 'lease_renewed', lease: active.lease })
-    const { state, outbox } = this.#checkpoint
-    // What a turn owes before its end goes with the rest of it.
-    const due = outbox.retryAtMs === null ? !state?.active : outbox.retryAtMs <= Date.now()
-    if (due) await this.pump.flush()
+    if (this.#isFlushDue()) await this.pump.flush()
     this.#armAlarm()
+  }
+
+  /** What a turn owes D1 before its end goes with the rest of it. */
+  #isFlushDue(): boolean {
+    const { state, outbox } = this.#checkpoint
+    if (isDrained(outbox)) return false
+    return outbox.retryAtMs === null ? !state?.active : outbox.retryAtMs <= Date.now()
   }
 
   /** Cuts the turn that is being served without a trace: the session is going away, and the alarm is its deletion’s. */
@@ -564,7 +574,7 @@ export class RunEngine {
   }
 
   #armAlarm(): void {
-    if (this.#abandoned) return
+    if (this.#abandoned || this.#isStarting) return
     const { state } = this.#checkpoint
     const at = nextAlarm({
       leaseHeartbeatAtMs: state?.active ? state.active.leaseUntilMs - 2 * LEASE_HEARTBEAT_MS : null,

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Authentication } from '../../src/gateway/authentication.ts'
 import {
   HANDSHAKE_TIMEOUT_MS,
   MAX_HANDSHAKE_BYTES,
@@ -15,7 +16,8 @@ import {
   pairDevice,
   upgrade,
 } from '../support/workers/device.ts'
-import { hibernate, ringGatewayAlarm } from '../support/workers/gateway-object.ts'
+import { hibernate, insideGateway, ringGatewayAlarm } from '../support/workers/gateway-object.ts'
+import { Hold } from '../support/workers/hold.ts'
 import { type Client, makeClient } from '../support/workers/router.ts'
 
 let client: Client
@@ -119,6 +121,51 @@ describe('before authentication', () => {
     for (const address of others) await Device.dial(phone.path, { address })
     expect((await upgrade(phone.path, { address: '192.0.2.1' })).status).toBe(503)
   })
+})
+
+describe('who was told the end of the connection', () => {
+  it('[D41] holds no place of others by not leaving, and few of his own', async () => {
+    // A peer that never answers: the platform keeps its socket.
+    for (let n = 0; n < 16; n++) {
+      const device = await dial()
+      device.send('{')
+      expect(await device.next()).toMatchObject({ code: 'invalid_frame' })
+    }
+    await insideGateway(client.userId, (_sql, state) => {
+      for (const socket of state.getWebSockets()) vi.spyOn(socket, 'close').mockImplementation(() => {})
+    })
+    await Device.dial(phone.path, { address: '192.0.2.1' })
+  })
+
+  it('[RF 3] costs nothing by sending on', async () => {
+    const device = await dial()
+    device.send('{')
+    for (let n = 0; n < 100; n++) device.send('')
+    expect(await ended(device)).toMatchObject({ code: 'invalid_frame' })
+  })
+
+  it('[RF 3] a client that sends without waiting for the answer to its first frame is cut off', async () => {
+    const hold = new Hold()
+    const held = vi.spyOn(Authentication.prototype, 'authenticate').mockImplementation(hold.wait)
+    const device = await dial()
+    device.send({ ...AUTHENTICATE, device_id: phone.id, token: phone.paired.token })
+    for (let n = 0; n < 100; n++) device.send(LIST)
+    expect(await ended(device)).toMatchObject({ type: 'error', code: 'invalid_frame' })
+    held.mockRestore()
+    hold.release()
+  })
+
+  it.each([1000, 1004, 1015, 4999])(
+    '[RF 3] a close with code %i is taken, whatever may be sent back',
+    async (code) => {
+      const errors = vi.spyOn(console, 'error')
+      await insideGateway(client.userId, async (_sql, state, gateway) => {
+        const [socket] = state.getWebSockets()
+        if (socket) await gateway.webSocketClose(socket, code, '')
+      })
+      expect(errors).not.toHaveBeenCalled()
+    },
+  )
 })
 
 describe('after authentication', () => {

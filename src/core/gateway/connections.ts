@@ -17,11 +17,30 @@ const MAX_CONNECTIONS_PER_DEVICE = 8
 /** At the cap, a connection that said nothing for so long gives way. Until then silence ends none. */
 const SILENT_MS = 90_000
 
-/** Whether one more socket from this address is let in, before it has said who it is. */
-export function admitUpgrade(held: readonly HeldSocket[], address: string): boolean {
+/**
+ * Sockets that were told their end and whose peers do not answer: the platform waits for them without a limit. They have
+ * places of their own, or their holders would keep everybody else out for as long as they like.
+ */
+const MAX_LINGERING_PER_ADDRESS = 16
+const MAX_LINGERING = 1024
+
+/**
+ * Whether one more socket from this address is let in, before it has said who it is.
+ * @param lingering the addresses of sockets that were closed from our side, once per socket
+ */
+export function admitUpgrade(
+  held: readonly HeldSocket[],
+  lingering: readonly string[],
+  address: string,
+): boolean {
   const strangers = held.filter((socket) => socket.deviceId === null)
   const ofAddress = strangers.filter((socket) => socket.address === address)
-  return strangers.length < MAX_UNAUTHENTICATED && ofAddress.length < MAX_UNAUTHENTICATED_PER_ADDRESS
+  return (
+    strangers.length < MAX_UNAUTHENTICATED &&
+    ofAddress.length < MAX_UNAUTHENTICATED_PER_ADDRESS &&
+    lingering.length < MAX_LINGERING &&
+    lingering.filter((other) => other === address).length < MAX_LINGERING_PER_ADDRESS
+  )
 }
 
 /**

@@ -30,20 +30,26 @@ const isDoubtable = ({ activity, isAsked }: ListedRow): boolean => activity === 
 
 /**
  * The sessions that leave the list, in the order in which they go: those that nothing has happened to for 7 days, then,
- * while more than 32 are left, the idle one untouched longest, then the waiting one, and only then a running one.
+ * while more than 32 are left, the one untouched longest that is idle or was left in the middle of a run, then a waiting
+ * one, and only then one at work.
+ * @param spoke the session that has just been listed or changed: others make room for it
  */
-export function toDelist(rows: readonly ListedRow[], nowMs: number): string[] {
+export function toDelist(rows: readonly ListedRow[], nowMs: number, spoke?: string): string[] {
   const oldestFirst = rows.toSorted(
     (a, b) => a.touchedAtMs - b.touchedAtMs || byCodeUnit(a.sessionId, b.sessionId),
   )
   const expired = oldestFirst.filter((row) => nowMs >= row.touchedAtMs + IDLE_TTL_MS)
   const left = oldestFirst.slice(expired.length).toSorted((a, b) => importance(a) - importance(b))
   const surplus = Math.max(0, left.length - MAX_SHARED_SESSIONS)
-  return [...expired, ...left.slice(0, surplus)].map((row) => row.sessionId)
+  const mayLeave = left.filter((row) => row.sessionId !== spoke)
+  return [...expired, ...mayLeave.slice(0, surplus)].map((row) => row.sessionId)
 }
 
-const importance = ({ activity }: ListedRow): number =>
-  activity === 'idle' ? 0 : activity === 'running' ? 2 : 1
+/** A run whose client has gone stands still: asked, its session has said the same again. */
+function importance({ activity, isAsked }: ListedRow): number {
+  if (activity === 'idle' || (activity === 'running' && isAsked)) return 0
+  return activity === 'running' ? 2 : 1
+}
 
 /** When a session next leaves by its age or has to be asked; null for an empty list. */
 export function nextLookMs(rows: readonly ListedRow[]): number | null {

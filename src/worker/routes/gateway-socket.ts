@@ -1,6 +1,8 @@
 import { type Context, Hono } from 'hono'
 import { networkOf } from '../../core/gateway/addresses.ts'
+import { hostLabel } from '../../core/gateway/labels.ts'
 import { type Failure, failure } from '../../protocol/execution/errors.ts'
+import { MAX_HOST_NAME_CHARS } from '../../protocol/remote/limits.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
 import { type FoundGateway, findFirstGateway, findGateway } from '../../storage/d1/gateways.ts'
 import type { AppEnv } from '../context.ts'
@@ -55,7 +57,7 @@ async function upgrade(c: Context<AppEnv>, find: () => Promise<FoundGateway | nu
     ...found,
     address: networkOf(peer),
     routes: parseRoutes(c.env.LAN_ROUTES),
-    hostName: c.env.HOST_NAME || null,
+    hostName: hostLabel(c.env.HOST_NAME ?? '', MAX_HOST_NAME_CHARS) || null,
   })
   return gatewayObject(c.env, found.userId).fetch(request)
 }

@@ -29,18 +29,21 @@ describe('[D41] sockets that have not authenticated', () => {
     expect(
       admitUpgrade(
         strangers(3, () => '10.0.0.1'),
+        [],
         '10.0.0.1',
       ),
     ).toBe(true)
     expect(
       admitUpgrade(
         strangers(4, () => '10.0.0.1'),
+        [],
         '10.0.0.1',
       ),
     ).toBe(false)
     expect(
       admitUpgrade(
         strangers(4, () => '10.0.0.1'),
+        [],
         '10.0.0.2',
       ),
     ).toBe(true)
@@ -48,12 +51,22 @@ describe('[D41] sockets that have not authenticated', () => {
 
   test('64 in all', () => {
     const spread = (n: number) => `10.0.0.${n}`
-    expect(admitUpgrade(strangers(63, spread), '10.0.1.1')).toBe(true)
-    expect(admitUpgrade(strangers(64, spread), '10.0.1.1')).toBe(false)
+    expect(admitUpgrade(strangers(63, spread), [], '10.0.1.1')).toBe(true)
+    expect(admitUpgrade(strangers(64, spread), [], '10.0.1.1')).toBe(false)
+  })
+
+  test('those that were told their end and do not go have places of their own: 16 per address, 1,024 in all', () => {
+    const here = (count: number) => Array.from({ length: count }, () => '10.0.0.1')
+    expect(admitUpgrade([], here(15), '10.0.0.1')).toBe(true)
+    expect(admitUpgrade([], here(16), '10.0.0.1')).toBe(false)
+    expect(admitUpgrade([], here(16), '10.0.0.2')).toBe(true)
+    const spread = (count: number) => Array.from({ length: count }, (_, n) => `10.0.1.${n % 250}`)
+    expect(admitUpgrade([], spread(1023), '10.0.0.2')).toBe(true)
+    expect(admitUpgrade([], spread(1024), '10.0.0.2')).toBe(false)
   })
 
   test('authenticated ones do not count, even from the same address', () => {
-    expect(admitUpgrade(full(), '10.0.0.1')).toBe(true)
+    expect(admitUpgrade(full(), [], '10.0.0.1')).toBe(true)
   })
 })
 

@@ -51,6 +51,17 @@ describe('[D03] at most 32 sessions are live', () => {
     expect(toDelist(rows('running', 33, HOUR_AGO_MS), NOW_MS)).toEqual(['running 00'])
   })
 
+  test('a run that was left in the middle counts as idle once its session has been asked', () => {
+    const left = rows('running', 32, HOUR_AGO_MS).map((row) => ({ ...row, isAsked: true }))
+    expect(toDelist([...left, ...rows('idle', 1)], NOW_MS)).toEqual(['running 00'])
+  })
+
+  test('the one that has just spoken stays, whatever it is', () => {
+    expect(toDelist([...rows('running', 32, HOUR_AGO_MS), ...rows('idle', 1)], NOW_MS, 'idle 00')).toEqual([
+      'running 00',
+    ])
+  })
+
   test('of two that were touched at once the lower id leaves, in whatever order they come', () => {
     const tied = rows('idle', 33).map((row) => ({ ...row, touchedAtMs: NOW_MS }))
     expect(toDelist(tied, NOW_MS)).toEqual(['idle 00'])
