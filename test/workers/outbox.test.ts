@@ -158,17 +158,6 @@ describe('while D1 fails', () => {
     expect(await outboxOf()).toEqual(NOTHING_OWED)
   })
 
-  it('[D26][U06] what is owed arrives by itself after an eviction, by the alarm that was set before', async () => {
-    vi.useRealTimers()
-    const flush = onFlush(id, down)
-    await turn()
-    expect(await alarmOf(id)).not.toBeNull()
-    await evictDurableObject(env.SESSION.getByName(id))
-    flush.mockRestore()
-    // Nobody asks for the session: the platform starts the object for its alarm.
-    await vi.waitFor(async () => expect((await copyOf(id)).messages).toHaveLength(2), { timeout: 10_000 })
-  })
-
   it('[D26] an alarm that rings too early does not knock', async () => {
     const flush = onFlush(id, down)
     await turn()

@@ -5,8 +5,8 @@ import { oneLine } from '../printable.ts'
 /** A platform is one short word. */
 const MAX_PLATFORM_CHARS = 32
 
-/** A device's name in the middle of a sentence: nobody but the device chose it. */
-export const quotedName = (name: string): string => `“${nameText(name)}”`
+/** A device's name in the middle of a sentence: nobody but the device chose it, so it must not end its own quotation. */
+export const quotedName = (name: string): string => `“${nameText(name).replace(/[“”]/g, "'")}”`
 
 /** Names come from strangers. */
 export const nameText = (name: string): string => oneLine(name, MAX_DEVICE_NAME_CHARS)

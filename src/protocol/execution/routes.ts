@@ -151,7 +151,7 @@ export const ROUTES: readonly Route[] = [
     method: 'put',
     path: '/api/v1/sessions/{session_id}',
     operationId: 'updateSession',
-    summary: 'Rename, archive or restore a session',
+    summary: 'Rename, archive, restore, share or unshare a session',
     description: 'A field that is absent or null stays as it is. Works on archived sessions too.',
     tag: 'sessions',
     security: 'bearer',

@@ -16,7 +16,12 @@ export const SessionSummary = z
     created_at: Timestamp,
     updated_at: Timestamp,
     archived: z.boolean(),
-    shared: z.boolean().optional().describe('The session is listed live on the paired devices of its user.'),
+    shared: z
+      .boolean()
+      .optional()
+      .describe(
+        'The session is listed live on the paired devices of its user. In lists of sessions the first turn has to end before it shows.',
+      ),
   })
   .meta({ id: 'SessionSummary' })
 export type SessionSummary = z.infer<typeof SessionSummary>

@@ -1,0 +1,35 @@
+import { env } from 'cloudflare:workers'
+import { expect, test } from 'vitest'
+import { RunEngine } from '../../src/session/engine.ts'
+import { EMPTY_OUTBOX, loadCheckpoint, saveCheckpoint } from '../../src/storage/session/checkpoint.ts'
+import { migrateSession } from '../../src/storage/session/migrations.ts'
+import { inside } from '../support/workers/session-object.ts'
+
+test.each([
+  ['was about to be sent when it ended', null],
+  ['was due when it ended', 1],
+  ['is due later', Date.now() + 3_600_000],
+])(
+  '[D26][U06] an object that starts leaves its alarm where it is, when what it owes D1 %s',
+  async (_what, retryAtMs) => {
+    const alarms = await inside(crypto.randomUUID(), (sql) => {
+      migrateSession(sql)
+      const outbox = { ...EMPTY_OUTBOX, session: true, retryAtMs }
+      saveCheckpoint(sql, { ...loadCheckpoint(sql), outbox })
+      const set: (number | null)[] = []
+      new RunEngine({
+        sql,
+        db: env.DB,
+        gateway: () => ({ putRow: async () => true, removeRow: async () => {} }),
+        providers: new Map(),
+        sealed: null,
+        setAlarm: (atMs) => set.push(atMs),
+        sync: async () => {},
+        keepAlive: () => {},
+      })
+      return set
+    })
+    // An object that is started by its alarm and moves it before it has rung is started for nothing, again and again.
+    expect(alarms).toEqual([])
+  },
+)
