@@ -104,7 +104,7 @@ async function prepare(args: StartArguments, world: World): Step<Ready> {
   if (world.signal.aborted) return err({ message: 'stopped', exitCode: EXIT.interrupted })
   const client = await clientWithAccount(place.url, io)
   if (!client.ok) return err({ message: client.error, exitCode: EXIT.unreachable })
-  if (routes) io.err(lanText(routes))
+  if (routes) io.err(lanText(routes, place.url))
   const reference = await nameModel(args, place, chosen, io)
   return reference.ok ? ok({ place, client: client.value, reference: reference.value }) : reference
 }

@@ -43,7 +43,7 @@ export const EXECUTION_WIRE_HISTORY = [
     since: '0.5.0',
     change: 'pairing, devices, connection requests, sessions that are shared',
     requests: 'aaedd4313845130d34604cefbee034972236a4dac75e4fa9de82c1affecde2dc',
-    responses: 'a588e5fb331037f40e26fd3053b49c9d30e214416746679e47d0ea22b76995ff',
+    responses: '3b9ca54974259d0823d0a5fa670d294e6f4dd75b05701b353f5b603613f0ca6e',
   },
 ] as const
 

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import os from 'node:os'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
@@ -108,4 +109,38 @@ test('[D43] no other part of the router is reached through the door', async () =
     expect({ path, status: answer.status }).toEqual({ path, status: 403 })
   }
   expect(await statusOf(`${doorUrl}/api/v1/sessions`, account.headers)).toBe(403)
+})
+
+/** An upgraded connection whose frames are written and read by hand, and what came on it. */
+async function strangerIn(): Promise<{ stranger: Socket; received: () => string; ended: Promise<unknown> }> {
+  const { host, port } = new URL(doorUrl)
+  const stranger = connect({ host: '127.0.0.1', port: Number(port) })
+  let text = ''
+  stranger.setEncoding('latin1').on('error', () => {})
+  stranger.on('data', (piece: string) => {
+    text += piece
+  })
+  const ended = once(stranger, 'close')
+  stranger.write(
+    [
+      ...['GET / HTTP/1.1', `Host: ${host}`, 'Upgrade: websocket', 'Connection: Upgrade'],
+      ...['Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='],
+      ...['Sec-WebSocket-Extensions: permessage-deflate', '', ''],
+    ].join('\r\n'),
+  )
+  while (!text.includes('\r\n\r\n')) await once(stranger, 'data')
+  return { stranger, received: () => text, ended }
+}
+
+/** A text frame of a client, with a mask that changes nothing. */
+const clientFrame = (text: string): Buffer =>
+  Buffer.concat([Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)])
+
+test('[D42] a stranger that never answers the Close of the router does not keep its place', async () => {
+  const { stranger, received, ended } = await strangerIn()
+  expect(received()).toMatch(/^HTTP\/1\.1 101 /)
+  expect(received().toLowerCase()).not.toContain('sec-websocket-extensions')
+  stranger.write(clientFrame('{'))
+  await ended
+  expect(received()).toMatch(/"type":"error".*\x88[\s\S]{1,126}$/)
 })

@@ -60,7 +60,7 @@ const breakGateway = () =>
 describe('pairing', () => {
   it('[U31] gives a code, a credential and what a QR code carries, for two minutes', async () => {
     const before = Date.now()
-    const opened = await openPairing(owner)
+    const { only_by_url: _, ...opened } = await openPairing(owner)
     expect(opened).toEqual({
       code: expect.stringMatching(/^\d{4}-\d{4}$/),
       credential: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
@@ -79,6 +79,16 @@ describe('pairing', () => {
     const again = await openPairing(owner)
     expect(again.gateway_id).toBe(opened.gateway_id)
     expect(again.credential).not.toBe(opened.credential)
+  })
+
+  it('[D42] of any account but the first says that the address alone leads elsewhere', async () => {
+    const stranger = await makeClient()
+    expect((await openPairing(stranger)).only_by_url).toBe(true)
+    await env.DB.prepare('UPDATE users SET created_at = 0 WHERE id = ?').bind(stranger.userId).run()
+    expect(await openPairing(stranger)).not.toHaveProperty('only_by_url')
+    await env.DB.prepare('UPDATE users SET created_at = ? WHERE id = ?')
+      .bind(Date.now(), stranger.userId)
+      .run()
   })
 
   const asked = async (vars: Record<string, string | undefined>, url: string) => {

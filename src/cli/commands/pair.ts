@@ -4,7 +4,7 @@ import { CHALLENGE_TTL_MS } from '../../protocol/remote/limits.ts'
 import { type Clock, WALL_CLOCK } from '../clock.ts'
 import { type CommandDeps, must, openClient } from '../command-context.ts'
 import { type NewDeviceLook, pairedText, rememberDevices } from '../devices/new-device.ts'
-import { isLoopback, loopbackNote, pairingText } from '../devices/pairing-view.ts'
+import { obstacle, pairingText } from '../devices/pairing-view.ts'
 import { pollUntil } from '../devices/polling.ts'
 import { EXIT } from '../exit-code.ts'
 import { withInterrupts } from '../interrupts.ts'
@@ -48,7 +48,8 @@ async function pair(
     const view = { colored: isColoredOnOut(io, options), columns, withQr: options.qr !== false, untilMs }
     io.out(pairingText(opened, view))
   }
-  if (isLoopback(opened.qr.address)) io.err(`${io.paint.yellow('note')}: ${loopbackNote(opened)}\n`)
+  const note = obstacle(opened)
+  if (note !== null) io.err(`${io.paint.yellow('note')}: ${note}\n`)
   return look
     ? withInterrupts(io, (signal) => waitForDevice(io, options, clock, { untilMs, look, signal }))
     : EXIT.ok
@@ -60,7 +61,7 @@ async function waitForDevice(
   clock: Clock,
   { untilMs, look, signal }: { untilMs: number; look: NewDeviceLook; signal: AbortSignal },
 ): Promise<number> {
-  io.err(io.paint.dim('waiting for the device; Ctrl-C stops waiting, and the code still holds\n'))
+  io.err(io.paint.dim('waiting for the device; Ctrl-C stops waiting\n'))
   const device = await pollUntil(clock, untilMs, signal, (isLast) => look(signal, isLast))
   if (device !== undefined) {
     if (options.json) io.out(`${JSON.stringify(device, null, 2)}\n`)

@@ -25,7 +25,7 @@ export function addRequestCommands(
     .command('requests')
     .summary('let devices ask to be paired, and answer them')
     .description(
-      'Works with devices that ask to be paired instead of scanning a code. They can ask only while you listen. An id may be cut to its first four characters or more.',
+      'Works with devices that ask to be paired instead of scanning a code. They can ask only for ten minutes after you have begun to listen. An id may be cut to its first four characters or more.',
     )
     .addHelpText(
       'after',
@@ -89,7 +89,7 @@ function list(io: CliIo, { json }: ListOptions, waiting: readonly ConnectRequest
   if (json) io.out(`${JSON.stringify(waiting, null, 2)}\n`)
   else for (const request of waiting) io.out(requestLine(request))
   if (waiting.length === 0 && !json)
-    io.err('no request waits; devices can ask while `switchyard requests --listen` runs\n')
+    io.err('no request waits; `switchyard requests --listen` lets devices ask for ten minutes\n')
 }
 
 /** Lets devices ask, and shows who does until the router takes no more. */

@@ -10,7 +10,7 @@ import { acceptRequest, askerText, requireRequest, typeItText } from './connect-
 import { quotedName } from './device-list.ts'
 import { shortestPrefix } from './find-by-prefix.ts'
 import { type NewDeviceLook, pairedText, rememberDevices } from './new-device.ts'
-import { isLoopback, loopbackNote, pairingText } from './pairing-view.ts'
+import { obstacle, pairingText } from './pairing-view.ts'
 import { ifReached, pollUntil } from './polling.ts'
 
 /**
@@ -42,7 +42,8 @@ export class LiveDevices {
       const untilMs = this.#clock.nowMs() + CHALLENGE_TTL_MS
       this.#pairing = { untilMs, look }
       io.err(pairingText(opened, { colored: io.paint.isOn, columns: io.columns, withQr: true, untilMs }))
-      if (isLoopback(opened.qr.address)) io.err(`${io.paint.yellow('note')}: ${loopbackNote(opened)}\n`)
+      const note = obstacle(opened)
+      if (note !== null) io.err(`${io.paint.yellow('note')}: ${note}\n`)
     })
   }
 

@@ -20,8 +20,18 @@ export function isLoopback(address: string): boolean {
 }
 
 /** Why there is no code to scan, and what to do about it (D42). */
-export const loopbackNote = ({ qr }: OpenPairingResponse): string =>
+const loopbackNote = ({ qr }: OpenPairingResponse): string =>
   `no phone can reach ${printable(qr.address)}: this router answers to its own machine only. Stop it and start it with \`npm start -- --lan\` to pair devices of your network; the code works for a client on this machine`
+
+/** Why an app that knows only an address cannot pair with this account (D42). */
+const onlyByUrlNote = ({ qr }: OpenPairingResponse): string =>
+  `this is not the first account of this router, and ${printable(qr.address)} alone leads to that one: only apps that dial ${printable(qr.url ?? '')} can use this code`
+
+/** What the owner has to know before a phone tries; null when nothing stands in its way. */
+export function obstacle(opened: OpenPairingResponse): string | null {
+  if (isLoopback(opened.qr.address)) return loopbackNote(opened)
+  return opened.only_by_url ? onlyByUrlNote(opened) : null
+}
 
 export type PairingView = {
   colored: boolean

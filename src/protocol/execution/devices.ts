@@ -19,6 +19,12 @@ export const OpenPairingResponse = z
     credential: z.string().describe('What the QR code carries instead of the code.'),
     gateway_id: z.string(),
     qr: PairingQr.describe('The content of the QR code: its JSON, in one line.'),
+    only_by_url: z
+      .literal(true)
+      .optional()
+      .describe(
+        'The address alone leads to the first account of this router: only a client that dials `url` can use this code.',
+      ),
     expires_at: Timestamp,
   })
   .meta({ id: 'OpenPairingResponse' })

@@ -35,6 +35,8 @@ pairing.post('/', identify, async (c) => {
       credential,
       gateway_id: gatewayId,
       qr,
+      // `/` is the first account's, for ever (D42).
+      ...(c.var.identity.firstAccount ? {} : { only_by_url: true as const }),
       expires_at: toWireTime(expiresAtMs),
     } satisfies OpenPairingResponse,
     201,

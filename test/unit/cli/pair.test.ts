@@ -134,6 +134,13 @@ describe('what is shown', () => {
   })
 })
 
+test('[D42] an account that is not the first says which apps can use its code', async () => {
+  router.script('POST', PAIRING, json({ ...opened(), only_by_url: true }, 201))
+  expect(await cli('pair')).toBe(0)
+  expect(io.stderr).toContain('not the first account')
+  expect(io.stderr).toContain(opened().qr.url ?? '')
+})
+
 describe('[D42] a router that only its own machine reaches', () => {
   test('has no QR code, says why and what to do, and shows the digits for a client on this machine', async () => {
     router.script('POST', PAIRING, json(opened('127.0.0.1:8787'), 201))

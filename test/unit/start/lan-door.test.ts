@@ -2,10 +2,12 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { admit, ownHostSet } from '../../../src/cli/start/lan/admission.ts'
 import { DOOR_LIMITS, type Door, type DoorLimits, openDoor } from '../../../src/cli/start/lan/door.ts'
+import { STRANGER_BYTES } from '../../../src/cli/start/lan/join.ts'
 import { freePort } from '../../support/node/free-port.ts'
+import { serverFrame } from './lan-frames.ts'
 
 /** The door of `npm start -- --lan`, seen by raw sockets, in front of a scripted router (D42). */
 
@@ -169,7 +171,7 @@ describe('[D42] what the door lets through', () => {
     expect(seen).toHaveLength(1)
   })
 
-  test('the handshake headers go on as they came; the peer is named by the door, and no other header passes', async () => {
+  test('the handshake headers go on as they came; the peer is named by the door, and nothing else passes, compression neither', async () => {
     await enter(
       head({
         more: [
@@ -196,7 +198,7 @@ describe('[D42] what the door lets through', () => {
       ...['CF-Connecting-IP', '127.0.0.1'],
       ...['Sec-WebSocket-Version', '13', 'Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ=='],
       ...['Origin', 'rustcode-mobile://app', 'User-Agent', 'phone/1'],
-      ...['Sec-WebSocket-Extensions', 'permessage-deflate', 'Sec-WebSocket-Protocol', 'a, b'],
+      ...['Sec-WebSocket-Protocol', 'a, b'],
     ])
   })
 })
@@ -400,6 +402,184 @@ describe('[D42] ends', () => {
 })
 
 const expectRefusedStatus = (answer: string) => expect(answer).toMatch(/^HTTP\/1\.1 403 /)
+
+describe('[D42] after a Close of the router', () => {
+  const ERROR = serverFrame(1, '{"type":"error"}')
+  const CLOSE = serverFrame(8, '\x03\xe8bye')
+
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  /** Lets in a peer that answers nothing, not even the end of the connection, and reads until the Close is there. */
+  async function enterAndBeClosed(): Promise<Socket> {
+    const peer = connect({ host: '127.0.0.1', port, allowHalfOpen: true })
+    peers.push(peer)
+    peer.setEncoding('latin1').on('error', () => {})
+    peer.write(head())
+    await readUntil(peer, '\r\n\r\n')
+    upgraded.at(-1)?.write(Buffer.concat([ERROR, CLOSE]))
+    expect(await readUntil(peer, 'bye')).toBe(Buffer.concat([ERROR, CLOSE]).toString('latin1'))
+    return peer
+  }
+
+  test('a peer that does not answer it is hung up on within a second, on both sides', async () => {
+    const peer = await enterAndBeClosed()
+    const router = upgraded[0] as Duplex
+    router.resume()
+    const ends = Promise.all([once(peer, 'end'), once(router, 'end')])
+    await vi.advanceTimersByTimeAsync(999)
+    expect({ peer: peer.readableEnded, timers: vi.getTimerCount() }).toEqual({ peer: false, timers: 1 })
+    await vi.advanceTimersByTimeAsync(1)
+    await ends
+  })
+
+  test('a peer that ignores the end as well loses its place', async () => {
+    await reopen({ connections: 1 })
+    const peer = await enterAndBeClosed()
+    const end = once(peer, 'end')
+    await vi.advanceTimersByTimeAsync(1_000)
+    await end
+    expect(await exchange(head())).toBe('')
+    await vi.advanceTimersByTimeAsync(5_000)
+    await enter()
+  })
+
+  test('the answer of the peer still goes to the router, and both sides end though the router does not', async () => {
+    const peer = await enterAndBeClosed()
+    const router = upgraded[0] as Duplex
+    peer.write('answer')
+    expect(String((await once(router, 'data'))[0])).toBe('answer')
+    const ends = Promise.all([once(peer, 'end'), once(router, 'end')])
+    await vi.advanceTimersByTimeAsync(1_000)
+    await ends
+  })
+
+  test('it is no more than an answer that still goes to the router', async () => {
+    const peer = await enterAndBeClosed()
+    const received = bytesOf(upgraded[0] as Duplex)
+    peer.write(Buffer.alloc(STRANGER_BYTES))
+    peer.write('x')
+    expect(await received).toBeLessThanOrEqual(STRANGER_BYTES)
+  })
+
+  test('what looks like one inside of a frame is none', async () => {
+    const peer = await enter()
+    const frame = serverFrame(2, CLOSE.toString('latin1').repeat(20_000))
+    upgraded[0]?.write(frame)
+    upgraded[0]?.write(serverFrame(1, 'the end'))
+    await readUntil(peer, 'the end')
+    expect(vi.getTimerCount()).toBe(0)
+    // The control: one that is.
+    upgraded[0]?.write(CLOSE)
+    await readUntil(peer, 'bye')
+    expect(vi.getTimerCount()).toBe(1)
+  })
+
+  test('one that came in the same breath as the agreement counts', async () => {
+    onUpgrade = (_request, socket) => socket.write(Buffer.concat([Buffer.from(AGREED), CLOSE]))
+    const peer = dial()
+    peer.write(head())
+    await readUntil(peer, 'bye')
+    const gone = once(peer, 'end')
+    await vi.advanceTimersByTimeAsync(1_000)
+    await gone
+  })
+})
+
+/** How many come until the other side has ended. */
+async function bytesOf(socket: Duplex): Promise<number> {
+  let count = 0
+  socket.on('data', (piece: Buffer) => {
+    count += piece.length
+  })
+  await once(socket, 'end')
+  return count
+}
+
+describe('[D42] before the router has said a word', () => {
+  async function received(router: Duplex, count: number): Promise<void> {
+    for (let got = 0; got < count; ) got += (await once(router, 'data'))[0].length
+  }
+
+  test('a peer may send 16 KiB, and is cut with the next byte', async () => {
+    const peer = await enter()
+    const router = upgraded[0] as Duplex
+    peer.write(Buffer.alloc(STRANGER_BYTES))
+    await received(router, STRANGER_BYTES)
+    const more = bytesOf(router)
+    const ended = untilClosed(peer)
+    peer.write('x')
+    expect(await more).toBe(0)
+    expect(await ended).toBe('')
+  })
+
+  test('what the peer sent before it was let in counts', async () => {
+    const asked = Promise.withResolvers<Duplex>()
+    onUpgrade = (_request, socket) => asked.resolve(socket)
+    const peer = dial()
+    peer.write(head())
+    const router = await asked.promise
+    const count = bytesOf(router)
+    peer.write(Buffer.alloc(STRANGER_BYTES + 1))
+    router.write(AGREED)
+    expect(await untilClosed(peer)).toBe(AGREED)
+    expect(await count).toBeLessThanOrEqual(STRANGER_BYTES)
+  })
+
+  test.each([
+    ['a ping', 9],
+    ['a pong', 10],
+    ['a binary frame', 2],
+  ])('%s of the router is no word', async (_what, opcode) => {
+    const peer = await enter()
+    upgraded[0]?.write(serverFrame(opcode, 'hello'))
+    await readUntil(peer, 'hello')
+    const count = bytesOf(upgraded[0] as Duplex)
+    peer.write(Buffer.alloc(STRANGER_BYTES + 1))
+    await untilClosed(peer)
+    expect(await count).toBeLessThanOrEqual(STRANGER_BYTES)
+  })
+
+  test('after a text frame of the router a peer may send what it likes', async () => {
+    const peer = await enter()
+    peer.write(Buffer.alloc(STRANGER_BYTES))
+    await received(upgraded[0] as Duplex, STRANGER_BYTES)
+    upgraded[0]?.write(serverFrame(1, 'paired'))
+    await readUntil(peer, 'paired')
+    const much = 40 * STRANGER_BYTES
+    peer.write(Buffer.alloc(much))
+    await received(upgraded[0] as Duplex, much)
+  })
+})
+
+test('[D42] each side is read only as fast as the other reads', async () => {
+  const peer = await enter()
+  const router = upgraded[0] as Duplex
+  peer.pause()
+  // More than all buffers between the two can take; the system's grow to some megabytes.
+  const piece = serverFrame(1, 'a'.repeat(1024 * 1024))
+  const total = 64
+  const written = Array.from({ length: total }, () => new Promise((resolve) => router.write(piece, resolve)))
+  const all = Promise.all(written).then(() => 'taken')
+  // The door has had many turns by the time it has answered others.
+  for (let asked = 0; asked < 20; asked++) await exchange(head({ host: 'evil.example' }))
+  expect(await Promise.race([all, Promise.resolve('waiting')])).toBe('waiting')
+  expect(router.writableLength).toBeGreaterThan(0)
+  let got = 0
+  peer.on('data', (text: string) => {
+    got += Buffer.byteLength(text)
+  })
+  peer.resume()
+  expect(await all).toBe('taken')
+  router.end()
+  await once(peer, 'end')
+  // The encoding of the test's socket makes three bytes of one that is no text.
+  expect(got).toBeGreaterThanOrEqual(total * 1024 * 1024)
+})
 
 describe('[D42] strangers who only occupy it', () => {
   test.each(['', 'GET / HTTP/1.1\r\nHost: '])('are cut when the head does not come: %j', async (begun) => {

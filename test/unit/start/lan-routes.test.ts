@@ -135,12 +135,15 @@ describe('[D42] addresses for devices', () => {
   })
 
   test('the user reads where devices find the router, and how to pair one', () => {
-    const text = lanText([
-      { address: '192.168.1.20:8787', kind: 'lan' },
-      { address: '100.92.13.44:8787', kind: 'overlay', provider: 'netbird' },
-    ])
+    const text = lanText(
+      [
+        { address: '192.168.1.20:8787', kind: 'lan' },
+        { address: '100.92.13.44:8787', kind: 'overlay', provider: 'netbird' },
+      ],
+      'http://127.0.0.1:9000',
+    )
     expect(text).toContain('  192.168.1.20:8787  local network\n')
     expect(text).toContain('  100.92.13.44:8787  overlay network (netbird)\n')
-    expect(text).toMatch(/switchyard pair\n$/)
+    expect(text).toMatch(/switchyard\.mjs pair --url http:\/\/127\.0\.0\.1:9000\n$/)
   })
 })

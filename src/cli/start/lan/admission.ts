@@ -20,14 +20,14 @@ const GATEWAY_PATH = /^\/(g\/[0-9a-f]{32})?$/
 
 /**
  * All that a handshake needs. Everything else stays outside, whatever it is called: headers that name the peer are the
- * door's to set, and the local router's own tools take orders from further ones.
+ * door's to set, and the local router's own tools take orders from further ones. Extensions are not asked for: with
+ * compression, a few bytes of somebody who has not said who he is would be megabytes in the router.
  */
 const PASSED: ReadonlySet<string> = new Set([
   'origin',
   'user-agent',
   'sec-websocket-key',
   'sec-websocket-version',
-  'sec-websocket-extensions',
   'sec-websocket-protocol',
 ])
 

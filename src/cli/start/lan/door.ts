@@ -2,7 +2,8 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { plainAddress } from '../../../core/gateway/addresses.ts'
 import { admit, ONLY_DEVICES, ownHostSet } from './admission.ts'
-import { endSoon, ignored, relay } from './relay.ts'
+import { endSoon, ignored } from './end-soon.ts'
+import { relay } from './relay.ts'
 import { hostAndPort } from './routes.ts'
 
 /**

@@ -1,6 +1,8 @@
 import { lookup } from 'node:dns/promises'
 import os from 'node:os'
+import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { ROOT } from '../../../../scripts/lib-node/repository.mjs'
 import type { Route } from '../../../protocol/remote/handshake-request.ts'
 import { err, ok, type Result } from '../../../protocol/result.ts'
 import { type Door, openDoor } from './door.ts'
@@ -67,7 +69,7 @@ function reason(code: string): string {
 }
 
 /** What the user reads once the router is up: where devices find it, and what to do next. */
-export function lanText(routes: readonly Route[]): string {
+export function lanText(routes: readonly Route[], url: string): string {
   const rows = routes.map(
     ({ address, kind, provider }) => `  ${address}  ${KIND_TEXT[kind]}${provider ? ` (${provider})` : ''}\n`,
   )
@@ -75,7 +77,7 @@ export function lanText(routes: readonly Route[]): string {
     'Devices reach this router at\n',
     ...rows,
     'as long as this command runs. Only their sockets are let in there; everything else stays on 127.0.0.1.\n',
-    'Pair one: switchyard pair\n',
+    `Pair one, in another terminal: ${path.join(ROOT, 'bin/switchyard.mjs')} pair --url ${url}\n`,
   ].join('')
 }
 

@@ -1,11 +1,11 @@
 import { type IncomingMessage, request } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Admitted } from './admission.ts'
+import { endSoon } from './end-soon.ts'
+import { join } from './join.ts'
 
 /** How long the router may take to answer an upgrade. It is on this machine, and a device gives up by then. */
 const ROUTER_ANSWER_MS = 10_000
-/** How long one half of a connection may outlive the other, so that what was said last still arrives. */
-const LINGER_MS = 5_000
 /** After this silence the system asks whether the peer is still there: a phone that left the house says no goodbye. */
 const KEEP_ALIVE_MS = 30_000
 const ROUTER_HOST = '127.0.0.1'
@@ -49,8 +49,7 @@ export function relay({ peer, peerAddress, admitted, routerPort, onUnreachable }
     router.setTimeout(0)
     peer.setKeepAlive(true, KEEP_ALIVE_MS)
     peer.write(headOf(answer, answer.rawHeaders))
-    if (first.length > 0) peer.write(first)
-    join(peer, router)
+    join(peer, router, first)
   })
   asked.once('response', (answer) => {
     answered = true
@@ -68,34 +67,3 @@ function headOf({ statusCode, statusMessage }: IncomingMessage, rawHeaders: read
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) lines.push(`${rawHeaders[at]}: ${rawHeaders[at + 1]}`)
   return `${lines.join('\r\n')}\r\n\r\n`
 }
-
-/** Bytes both ways, each side as fast as the other reads; when one has ended or broken, so does the other. */
-function join(peer: Socket, router: Socket): void {
-  for (const [from, to] of [
-    [peer, router],
-    [router, peer],
-  ] as const) {
-    from.setNoDelay(true)
-    from.on('error', ignored)
-    from.once('end', () => endSoon(from))
-    from.once('close', () => endSoon(to))
-    from.pipe(to)
-  }
-}
-
-const ending = new WeakSet<Socket>()
-
-/** Sends what is still to be sent and ends; a peer that does not end its half is cut. */
-export function endSoon(socket: Socket, last?: string): void {
-  if (socket.destroyed || ending.has(socket)) return
-  ending.add(socket)
-  if (last === undefined) socket.end()
-  else if (!socket.writableEnded) socket.end(last)
-  // Unread bytes would hide that the peer has ended.
-  socket.resume()
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
-  socket.once('close', () => clearTimeout(timer))
-}
-
-/** A lost connection is told by its `close`; the reason helps nobody here. */
-export const ignored = (): void => {}
