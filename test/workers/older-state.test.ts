@@ -13,13 +13,7 @@ import { until } from '../support/workers/hold.ts'
 import { type OlderState, RELEASES, restore, STATES } from '../support/workers/older-state.ts'
 import { type Client, makeClient, parsed, turnAs, turnOf } from '../support/workers/router.ts'
 import { scriptModels } from '../support/workers/scripted-models.ts'
-import {
-  alarmOf,
-  checkpointOf,
-  inside,
-  transcriptOf,
-  turnsOf,
-} from '../support/workers/session-object.ts'
+import { alarmOf, checkpointOf, inside, transcriptOf, turnsOf } from '../support/workers/session-object.ts'
 
 const models = scriptModels()
 
