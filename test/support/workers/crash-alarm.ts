@@ -17,7 +17,8 @@ export async function ringOnce(sessionId: string): Promise<boolean> {
     await ringAlarm(sessionId)
   } catch {
     // Only a death gets here: the object handles whatever else fails while its alarm rings.
-    await inside(sessionId, (_sql, state) => state.storage.setAlarm(at))
+    const setAgain = () => inside(sessionId, (_sql, state) => state.storage.setAlarm(at))
+    await setAgain().catch(setAgain)
   }
   return true
 }
