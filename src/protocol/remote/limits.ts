@@ -47,8 +47,6 @@ export const CONNECT_DENIAL_MS = 30_000
 export const MAX_DEVICES = 32
 /** Sessions that are listed live at once. */
 export const MAX_SHARED_SESSIONS = 32
-/** Requests of one connection that wait for a session. */
-export const MAX_REQUESTS_IN_FLIGHT = 16
 
 /** Saved sessions on one page. */
 export const MAX_SAVED_SESSIONS_PAGE = 100
