@@ -16,6 +16,8 @@ export type ApproverOptions = {
   preferences: LocalPreferences
   /** A plan has been streamed to the screen on which its question comes. */
   showsPlans: boolean
+  /** What a paired device approves runs here without being asked about, commands and changes of files as well (D46). */
+  remoteApprove?: boolean
   /** Called when the user presses Ctrl-C at a question: the run is to stop. */
   onInterrupt(): void
 }
@@ -35,6 +37,9 @@ const NO_TERMINAL: Decision = {
 /** Tools that the `auto_apply` preference approves. */
 const FILE_CHANGES: ReadonlySet<string> = new Set(['write_file', 'edit_file'])
 
+/** What a stolen phone could do harm with: asked about on this machine, too, unless its owner has said otherwise (D46). */
+const ACTS_HERE: ReadonlySet<string> = new Set([...FILE_CHANGES, 'shell'])
+
 /** Decides by mode, or asks on the terminal; without one, what would be asked is declined. */
 export function makeApprover(options: ApproverOptions): Approver {
   const { mode, io, preferences, showsPlans } = options
@@ -44,6 +49,7 @@ export function makeApprover(options: ApproverOptions): Approver {
     return io.isTty ? undefined : NO_TERMINAL
   }
   return {
+    acceptsDevice: ({ name }) => mode !== 'deny' && (options.remoteApprove === true || !ACTS_HERE.has(name)),
     approveTool: async (call, signal) => {
       if (mode !== 'deny' && preferences.auto_apply && FILE_CHANGES.has(call.name)) return APPROVED
       return fixed() ?? askTool(options, call, signal)
@@ -58,7 +64,8 @@ export function makeApprover(options: ApproverOptions): Approver {
 async function askTool(options: ApproverOptions, call: ToolRequest, signal: AbortSignal): Promise<Decision> {
   const { io, root } = options
   const { paint } = io
-  if (call.decision === 'approved') io.err(paint.dim('approved on another device; this computer asks, too\n'))
+  if (call.decision === 'approved')
+    io.err(paint.dim('approved on another device; this computer asks, too (--remote-approve spares that)\n'))
   const change = await previewChange(call.name, call.arguments, root)
   if (change && !change.ok) {
     // It would fail: the model hears why, and the user is not asked about nothing. It is not approved either, since
@@ -85,7 +92,8 @@ async function ask(
 ): Promise<Decision> {
   const answer = await io.confirm(question, signal)
   if (answer.kind === 'answer') return answer.value ? APPROVED : DECLINED
-  onInterrupt()
+  // A question that a device has settled is taken away; only whoever sits here can stop the run at it.
+  if (!signal.aborted) onInterrupt()
   return INTERRUPTED
 }
 

@@ -3,9 +3,11 @@ import { ModelReference } from '../protocol/execution/ids.ts'
 import type { ExecutePolicy, TaskIntent } from '../protocol/execution/policy.ts'
 import type { EnvelopeVersion } from '../protocol/execution/sealed.ts'
 import { type Clock, WALL_CLOCK } from './clock.ts'
+import { DeviceRuns } from './devices/device-runs.ts'
 import { LiveDevices } from './devices/live-devices.ts'
 import { EXIT } from './exit-code.ts'
 import { failureText } from './failure-text.ts'
+import { Following } from './following.ts'
 import { withInterrupts } from './interrupts.ts'
 import type { CliIo, TypedLine } from './io.ts'
 import { notAModel } from './model-reference.ts'
@@ -29,6 +31,10 @@ export type InteractiveOptions = {
   /** What was found out about the session before. */
   keys?: SessionKeys
   io: CliIo
+  /** What a paired device approves runs here without another question (D46). */
+  remoteApprove?: boolean
+  /** Whether to follow what devices do in the session (D38). */
+  follows?: boolean
   /** Absent: that of the wall. */
   clock?: Clock
 }
@@ -64,6 +70,14 @@ const MAX_LISTED_CHARS = 80
 export async function runInteractive(options: InteractiveOptions): Promise<number> {
   const conversation = new Conversation(options)
   options.io.err(options.io.paint.dim('/help shows what can be typed here\n'))
+  try {
+    return await converse(conversation, options)
+  } finally {
+    await conversation.close()
+  }
+}
+
+async function converse(conversation: Conversation, options: InteractiveOptions): Promise<number> {
   for (;;) {
     const typed = conversation.next() ?? (await conversation.prompt())
     if (typed.kind !== 'line') {
@@ -86,6 +100,8 @@ class Conversation {
   readonly #options: InteractiveOptions
   readonly #keys: SessionKeys
   readonly #devices: LiveDevices
+  readonly #deviceRuns: DeviceRuns
+  readonly #following: Following | undefined
   #sessionId: string | undefined
   #model: string | undefined
   /** What was typed during a run and is for the prompt. */
@@ -97,11 +113,19 @@ class Conversation {
     this.#sessionId = options.sessionId
     const { client, io, clock = WALL_CLOCK } = options
     this.#devices = new LiveDevices({ client, io, clock })
+    this.#deviceRuns = new DeviceRuns(io)
+    if (options.follows) this.#following = new Following(client, (news) => this.#deviceRuns.heard(news))
+    if (options.sessionId !== undefined) this.#following?.of(options.sessionId)
+  }
+
+  /** Follows nothing any more. */
+  async close(): Promise<void> {
+    await this.#following?.close()
   }
 
   /** What is typed next; what devices do meanwhile is shown above it. */
   prompt(): Promise<TypedLine> {
-    return this.#devices.during(() => this.#options.io.readLine('› '))
+    return this.#deviceRuns.during(() => this.#devices.during(() => this.#options.io.readLine('› ')))
   }
 
   /** What waits for the prompt, shown as if it were typed there. */
@@ -113,7 +137,7 @@ class Conversation {
   }
 
   async say(prompt: string, intent?: TaskIntent): Promise<void> {
-    const { client, cwd, policy, encrypt, io } = this.#options
+    const { client, cwd, policy, encrypt, io, remoteApprove = false } = this.#options
     const commands: string[] = []
     const typed = io.listen((line) => {
       if (!isCommand(line.trim())) return true
@@ -131,7 +155,10 @@ class Conversation {
           prompt,
           signal,
           approve: 'ask',
+          remoteApprove,
+          onPrompt: (text) => this.#deviceRuns.expect(text),
           keys: this.#keys,
+          ...(this.#following ? { following: this.#following } : {}),
           ...heard,
           ...(encrypt === undefined ? {} : { encrypt }),
           ...(intent === undefined ? {} : { command: intent }),

@@ -1,4 +1,4 @@
-import { confirm, password } from '@inquirer/prompts'
+import { confirm, input, password } from '@inquirer/prompts'
 import { Keyboard, type TypedWords } from './keyboard.ts'
 import { type LineReader, makeLineReader } from './line-reader.ts'
 import { makePaint, type Paint } from './paint.ts'
@@ -30,6 +30,8 @@ export type CliIo = {
   paint: Paint
   /** A yes/no question; the default is no. */
   confirm(question: string, signal?: AbortSignal): Promise<Answer<boolean>>
+  /** A question that is answered with a line. */
+  askLine(question: string, signal?: AbortSignal): Promise<Answer<string>>
   /** A line that is not shown while it is typed; without a terminal the first line of stdin. */
   askSecret(question: string, signal?: AbortSignal): Promise<Answer<string>>
   /** The next line at an interactive prompt. */
@@ -66,6 +68,7 @@ export function makeCliIo(options: { color?: boolean } = {}): CliIo {
     },
     paint: makePaint(process.stderr.isTTY === true && !noColor && options.color !== false),
     confirm: (question, signal) => ask(() => confirm({ message: question, default: false }, context(signal))),
+    askLine: (question, signal) => ask(() => input({ message: question }, context(signal))),
     askSecret: async (question, signal) => {
       if (isTty) return ask(() => password({ message: question, mask: '*' }, context(signal)))
       const line = await reader.next('')

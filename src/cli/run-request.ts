@@ -10,6 +10,7 @@ import type {
 } from '../protocol/execution/execute.ts'
 import type { ExecutePolicy, TaskIntent } from '../protocol/execution/policy.ts'
 import { ok, type Result } from '../protocol/result.ts'
+import { ASK_USER_DECLARATION } from './ask-user.ts'
 import { attachFiles } from './attached-files.ts'
 import { loadSkills } from './skills.ts'
 
@@ -29,15 +30,19 @@ export type RunInput = {
   files: readonly string[]
   explicitModel?: string
   command?: TaskIntent
+  /** Somebody sits here whom a model may ask (D08). */
+  canAsk?: boolean
 }
 
 /** Collects what the router cannot obtain for itself (execution protocol, "What the client sends"). */
 export async function buildRunRequest(input: RunInput): Promise<Result<ExecuteRequest, string>> {
-  const { root, policy, preferences, explicitModel, command } = input
+  const { root, policy, preferences, explicitModel, command, canAsk = false } = input
   const attached = await attachFiles(root, input.prompt, input.files)
   if (!attached.ok) return attached
   const { prompt, files } = attached.value
-  const taken = new Set([...CONTRACT_TOOLS, ...DECLARED_TOOLS.map(({ name }) => name)])
+  const declared = [...DECLARED_TOOLS, ...(canAsk ? [ASK_USER_DECLARATION] : [])]
+  const reserved = [...CONTRACT_TOOLS, ASK_USER_DECLARATION.name]
+  const taken = new Set([...reserved, ...declared.map(({ name }) => name)])
   const [workspace, instructions, skills] = await Promise.all([
     describeWorkspace(
       root,
@@ -60,7 +65,7 @@ export async function buildRunRequest(input: RunInput): Promise<Result<ExecuteRe
       instructions,
       invoked_skills: [],
       available_skills: skills,
-      tools: [...DECLARED_TOOLS],
+      tools: declared,
     },
   })
 }

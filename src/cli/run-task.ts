@@ -10,8 +10,10 @@ import type { ExecutePolicy, TaskIntent } from '../protocol/execution/policy.ts'
 import type { EnvelopeVersion } from '../protocol/execution/sealed.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { type ApproveMode, makeApprover } from './approver.ts'
+import { asksUser, askUser } from './ask-user.ts'
 import { EXIT, exitCodeOf, exitCodeOfRun } from './exit-code.ts'
 import { failureText } from './failure-text.ts'
+import type { Following } from './following.ts'
 import type { CliIo } from './io.ts'
 import { GIVEN_UP_NOTE, lostNote } from './lost-texts.ts'
 import { notAModel } from './model-reference.ts'
@@ -49,6 +51,12 @@ export type RunTaskOptions = {
   /** What happens to `ask` calls and gates; without a terminal, `ask` declines them. */
   approve: ApproveMode
   io: CliIo
+  /** What a paired device approves runs here without another question (D46). */
+  remoteApprove?: boolean
+  /** Follows the session, so that nothing is asked that a device has settled (D05). */
+  following?: Following
+  /** Told of the prompt as it is sent, before it is. */
+  onPrompt?(prompt: string): void
   /** What the user says while the run goes on. */
   words?: Words
   /** Stops the run. */
@@ -93,14 +101,18 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
 
   const stop = new AbortController()
   const stopped = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal
+  const onInterrupt = () => stop.abort()
   const approver = makeApprover({
     mode: options.approve,
+    remoteApprove: options.remoteApprove ?? false,
     root,
     io,
     preferences: request.local_preferences,
     showsPlans: !options.json && io.outIsTty,
-    onInterrupt: () => stop.abort(),
+    onInterrupt,
   })
+  const devices = options.following?.of(sessionId)
+  options.onPrompt?.(request.input.text)
   let outcome: RunOutcome = { status: 'idle', stopped: true }
   let toolCalls = 0
   let turns = 0
@@ -111,8 +123,9 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
     sessionId,
     request,
     approver,
-    tools: localTools(root, options.policy),
+    tools: localTools(root, options.policy, (call, signal) => askUser({ io, onInterrupt }, call, signal)),
     ...(sealer ? { sealer } : {}),
+    ...(devices ? { devices } : {}),
     ...(options.words ? { words: options.words } : {}),
     signal: stopped,
     onReconnect: ({ number, reason }) => view.note(`connection lost (${reason}), attempt ${number}…`),
@@ -141,7 +154,7 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
 type Prepared = { request: ExecuteRequest; root: string; encrypt: EnvelopeVersion | null }
 
 async function prepare(options: RunTaskOptions): Promise<Result<Prepared, string>> {
-  const { cwd, prompt, policy, explicitModel, command, files } = options
+  const { cwd, prompt, policy, explicitModel, command, files, io } = options
   if (prompt.trim() === '') return err('the prompt is empty')
   const model = explicitModel === undefined ? undefined : ModelReference.safeParse(explicitModel)
   if (model && !model.success) return err(notAModel(explicitModel ?? ''))
@@ -159,6 +172,7 @@ async function prepare(options: RunTaskOptions): Promise<Result<Prepared, string
     policy,
     preferences,
     files: files ?? [],
+    canAsk: io.isTty,
     ...(model ? { explicitModel: model.data } : {}),
     ...(command === undefined ? {} : { command }),
   })
@@ -170,17 +184,20 @@ async function prepare(options: RunTaskOptions): Promise<Result<Prepared, string
   return ok({ request: request.value, root, encrypt })
 }
 
-const localTools = (root: string, policy: ExecutePolicy): ToolRunner => ({
+const localTools = (root: string, policy: ExecutePolicy, ask: ToolRunner['run']): ToolRunner => ({
+  asksUser,
   run: (call, signal) =>
-    runTool(call.name, call.arguments, {
-      root,
-      signal,
-      restrictedPaths: [
-        ...policy.privacy.restricted_paths,
-        ...(policy.privacy.remote?.blocked_paths ?? []),
-        ...policy.routing.rules.filter((rule) => rule.local_only).flatMap((rule) => rule.paths),
-      ],
-    }),
+    asksUser(call)
+      ? ask(call, signal)
+      : runTool(call.name, call.arguments, {
+          root,
+          signal,
+          restrictedPaths: [
+            ...policy.privacy.restricted_paths,
+            ...(policy.privacy.remote?.blocked_paths ?? []),
+            ...policy.routing.rules.filter((rule) => rule.local_only).flatMap((rule) => rule.paths),
+          ],
+        }),
 })
 
 function refuse({ io, json, sessionId }: RunTaskOptions, message: string, exitCode: number): RunTaskResult {
@@ -208,6 +225,7 @@ function reportJson(io: CliIo, ended: Ended & Omit<RunTaskResult, 'status'>): vo
     session_id: sessionId,
     status: outcome.status,
     ...(outcome.status === 'idle' ? { stopped: outcome.stopped } : {}),
+    ...(outcome.status === 'idle' && outcome.elsewhere ? { elsewhere: true } : {}),
     ...(outcome.status === 'error' ? { failure: outcome.failure } : {}),
     ...(outcome.status !== 'error' && outcome.unkept ? { unkept: outcome.unkept } : {}),
     tool_calls: toolCalls,
@@ -241,10 +259,7 @@ async function reportText(
     const remedy = runRemedy(failure, { ...happened, sessionId, approve, isTty: io.isTty })
     io.err(`${io.paint.red('error')}: ${printable(failureText(failure, remedy))}\n`)
   }
-  if (outcome.status === 'idle')
-    view.note(
-      outcome.stopped ? 'stopped' : 'the run ended without an answer (declined, or stopped elsewhere)',
-    )
+  if (outcome.status === 'idle') view.note(idleNote(outcome))
   if (outcome.status !== 'error' && outcome.unkept) {
     const why = printable(failureText(outcome.unkept))
     io.err(`${io.paint.red('error')}: what was said last is not kept in the session: ${why}\n`)
@@ -259,6 +274,13 @@ async function reportText(
   }
   if (options.sessionId !== undefined) return
   view.note(`session ${sessionId}: go on with --session ${sessionId}`)
+}
+
+function idleNote({ stopped, elsewhere }: Extract<RunOutcome, { status: 'idle' }>): string {
+  if (stopped) return 'stopped'
+  return elsewhere
+    ? 'stopped on another device'
+    : 'the run ended without an answer (declined, or stopped elsewhere)'
 }
 
 /** What the owner of an encrypted session has to know at the end of a run, scripts or not: it would show too late (U35). */

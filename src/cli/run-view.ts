@@ -47,6 +47,17 @@ export class TextView implements RunView {
         if (event.decision.decision === 'rejected')
           this.note(`declined: ${event.decision.reason ?? 'by the user'}`)
         break
+      case 'settled_elsewhere':
+        // A tool line tells of an answer, and what follows of a decline.
+        if (event.decision === 'approved') this.note('approved on another device')
+        break
+      case 'moved_elsewhere':
+        this.note(
+          event.why === 'words'
+            ? 'new words from another device; the answer above was interrupted'
+            : 'decided on another device',
+        )
+        break
       case 'words_sent':
         this.#breakLine()
         this.#shown = ''

@@ -8,6 +8,7 @@ import type { Route } from '../protocol/remote/handshake-request.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { credentialsPath } from './credentials.ts'
 import { EXIT } from './exit-code.ts'
+import { Following } from './following.ts'
 import { runInteractive } from './interactive.ts'
 import { withInterrupts } from './interrupts.ts'
 import { type CliIo, makeCliIo } from './io.ts'
@@ -168,6 +169,7 @@ async function converse(
   if (!policy.ok) return refuse(io, policy.error)
   const keys = new SessionKeys()
   io.err(`Folder: ${cwd}\n\n${io.paint.bold(`› ${args.prompt}`)}\n`)
+  const following = new Following(client)
   const { result: first, late } = await withTypedWords(io.isTty ? io.listen() : undefined, (heard) =>
     withInterrupts(io, (signal) =>
       runTask({
@@ -179,18 +181,19 @@ async function converse(
         io,
         signal,
         keys,
+        following,
         ...heard,
         ...(args.sessionId === undefined ? {} : { sessionId: args.sessionId }),
         ...(args.model === undefined || reference === undefined ? {} : { explicitModel: reference }),
       }),
     ),
-  )
+  ).finally(() => following.close())
   tellUnsent(io, late)
   if (!io.isTty) {
     return args.lan && first.exitCode !== EXIT.interrupted ? serveDevices(lifetime, io) : first.exitCode
   }
   const session = first.sessionId === '' ? {} : { sessionId: first.sessionId }
-  return runInteractive({ client, cwd, policy: policy.value, io, keys, ...session })
+  return runInteractive({ client, cwd, policy: policy.value, io, keys, follows: true, ...session })
 }
 
 /** With nobody at a terminal, devices are the ones who go on. */

@@ -51,6 +51,7 @@ import {
   type UpdateSessionRequest,
   UpdateSessionResponse,
 } from '../protocol/execution/session.ts'
+import { PolicySettingResponse, type PutPolicyRequest } from '../protocol/execution/settings.ts'
 import { type Trace, TraceResponse } from '../protocol/execution/trace.ts'
 import { RevokeGrantResponse, RunResponse, TurnResponse } from '../protocol/execution/turn.ts'
 import { SessionUsageResponse } from '../protocol/execution/usage.ts'
@@ -58,6 +59,7 @@ import { ok, type Result } from '../protocol/result.ts'
 import { type Backoff, DEFAULT_BACKOFF } from './backoff.ts'
 import { readExport } from './export-stream.ts'
 import type { ClientFailure } from './failure.ts'
+import { type GatewaySocket, openGatewaySocket } from './gateway-socket.ts'
 import { type HttpRequest, type Reauthenticate, Transport } from './http.ts'
 import { type ProviderKeys, providerHeaders } from './provider-header.ts'
 import { type OnReconnect, type StreamEvent, streamTurn, type TurnPlace } from './turn-stream.ts'
@@ -305,6 +307,16 @@ export class SwitchyardClient {
       this.#json(DeleteMemoryResponse, { method: 'DELETE', path: memoryPath(id) }, options),
   }
 
+  /** What prompts from a device use in sessions that never ran (D07). */
+  readonly defaultPolicy = {
+    /** Empty when none was published. */
+    get: (options: CallOptions = {}): Answer<PolicySettingResponse> =>
+      this.#json(PolicySettingResponse, { method: 'GET', path: POLICY_PATH }, options),
+    /** Takes the place of the one before. */
+    put: (body: z.input<typeof PutPolicyRequest>, options: CallOptions = {}): Answer<PolicySettingResponse> =>
+      this.#json(PolicySettingResponse, { method: 'PUT', path: POLICY_PATH, body }, options),
+  }
+
   /** `GET …/usage` (EC 2.15). */
   usage(sessionId: string, options: CallOptions = {}): Answer<SessionUsageResponse> {
     const request: HttpRequest = { method: 'GET', path: `${sessionPath(sessionId)}/usage` }
@@ -390,6 +402,23 @@ export class SwitchyardClient {
     })
   }
 
+  /**
+   * Opens a socket to the user's own gateway, on which the remote protocol is spoken without a handshake (D38). Null when
+   * that cannot be done now, or not on this platform. `again`: none was opened by the attempt before; the token may have run out.
+   */
+  async gatewaySocket({
+    again,
+    signal,
+  }: {
+    again: boolean
+    signal: AbortSignal
+  }): Promise<GatewaySocket | null> {
+    // The platform does not tell why a socket is refused: an ordinary request does, and signs in again where that helps.
+    if (again && !(await this.me({ signal })).ok) return null
+    const { token } = this.#transport
+    return token === undefined ? null : openGatewaySocket({ baseUrl: this.baseUrl, token }, signal)
+  }
+
   #turnRequest(sessionId: string, verb: 'execute' | 'continue', body: unknown): HttpRequest {
     const headers = providerHeaders(this.#providerKeys)
     return { method: 'POST', path: `${sessionPath(sessionId)}/${verb}`, body, headers }
@@ -422,6 +451,7 @@ const DEVICES_PATH = '/api/v1/devices'
 const devicePath = (id: string): string => `${DEVICES_PATH}/${encodeURIComponent(id)}`
 const REQUESTS_PATH = '/api/v1/connect-requests'
 const MEMORY_PATH = '/api/v1/memory'
+const POLICY_PATH = '/api/v1/settings/policy'
 const memoryPath = (id: string): string => `${MEMORY_PATH}/${encodeURIComponent(id)}`
 const runRequest = (id: string): HttpRequest => ({ method: 'GET', path: `${sessionPath(id)}/run` })
 

@@ -1,15 +1,17 @@
 import { resultRef } from '../protocol/execution/content-refs.ts'
-import type { ContinueRequest, ToolResult } from '../protocol/execution/continue.ts'
+import type { ApprovalDecision, ContinueRequest, ToolResult } from '../protocol/execution/continue.ts'
 import type { ExecuteRequest } from '../protocol/execution/execute.ts'
 import type { PlainMap } from '../protocol/execution/sealed.ts'
-import type { CompletedTurn, PendingApproval, ToolRequest } from '../protocol/execution/turn.ts'
+import type { CompletedTurn, PendingApproval, RunResponse, ToolRequest } from '../protocol/execution/turn.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
-import { CallRunner } from './call-runner.ts'
+import { CallRunner, DEVICE_DECISIONS } from './call-runner.ts'
 import type { SwitchyardClient } from './client.ts'
 import type { Sealer } from './crypto/sealer.ts'
 import type { ClientFailure } from './failure.ts'
 import { fittingResults } from './fitting-results.ts'
 import { graceAfter } from './grace.ts'
+import { PauseWatch, type WatchedPause } from './pause-watch.ts'
+import type { NewsSource } from './remote-follower.ts'
 import { lockedFailure, Sealing, toEncrypt } from './sealing.ts'
 import { handIn, sealLeftovers } from './sealing-hand-in.ts'
 import type { Approver, Decision, ToolRunner } from './tool-runner.ts'
@@ -18,12 +20,12 @@ import type { OnReconnect, StreamEvent, TurnEnd } from './turn-stream.ts'
 import type { Words } from './words.ts'
 
 /**
- * How a run ended. `stopped` = by our own signal; without it a gate was rejected or another device stopped it.
+ * How a run ended. `stopped` = by our own signal; `elsewhere` = by another device; without both a gate was rejected.
  * `unkept`: why the router does not keep what was said last, since its ciphertext could not be handed in.
  */
 export type RunOutcome =
   | { status: 'completed'; turn: CompletedTurn; unkept?: ClientFailure }
-  | { status: 'idle'; stopped: boolean; unkept?: ClientFailure }
+  | { status: 'idle'; stopped: boolean; elsewhere?: true; unkept?: ClientFailure }
   | { status: 'error'; failure: ClientFailure }
 
 /** The progress of a run: the wire's own events, what is done on this machine, and exactly one `run_ended` at the end. */
@@ -32,6 +34,10 @@ export type RunEvent =
   | { type: 'tool_started'; call: ToolRequest }
   | { type: 'tool_finished'; call: ToolRequest; result: ToolResult; summary?: string }
   | { type: 'gate_decided'; approval: PendingApproval; decision: Decision }
+  /** What was asked here was settled by a device meanwhile (D05). */
+  | { type: 'settled_elsewhere'; what: 'call' | 'gate'; decision: ApprovalDecision | 'answered' }
+  /** The run went on from there by the doing of another device: what follows is not the answer to what was sent here. */
+  | { type: 'moved_elsewhere'; why: 'decision' | 'words' }
   /** The run goes on from these words; `cut`: the answer that was being given ends where it stands. */
   | { type: 'words_sent'; texts: string[]; cut: boolean }
   /** They were taken, but the router refused them, or did not say whether it has them. */
@@ -49,6 +55,8 @@ export type DriveOptions = {
   approver: Approver
   /** Of an encrypted session: what holds its key. */
   sealer?: Sealer
+  /** Tells what devices do meanwhile, so that this machine asks nothing that is settled (D05). */
+  devices?: NewsSource
   /** What the user says while the run goes on: it cuts what a model is saying, and waits for a tool and for an answer. */
   words?: Words
   /** Stops the run: the tool at work is ended and the router told to `break`. */
@@ -76,8 +84,8 @@ export async function* driveRun(options: DriveOptions): AsyncGenerator<RunEvent,
   yield { type: 'run_ended', outcome }
 }
 
-/** What the driver does after a pause: send a message, or end. */
-type Next = { send: ContinueRequest } | { outcome: RunOutcome }
+/** What the driver does after a pause: send a message, end, or see where the run stands that has moved on by itself. */
+type Next = { send: ContinueRequest } | { outcome: RunOutcome } | { moved: true }
 
 class Drive {
   readonly #options: DriveOptions
@@ -91,6 +99,8 @@ class Drive {
   /** What the present pause had opened, when it was answered; another kind of pause ends that. */
   #opened: string | undefined
   #resends = 0
+  /** A gate was rejected here: a run that ends without an answer ends for that. */
+  #declined = false
   /** New words were taken before the prompt was seen to be sealed; false once it was, or once the run has had a pause. */
   #mayLackPrompt: boolean | undefined
 
@@ -139,9 +149,18 @@ class Drive {
           kind: 'network',
           message: 'the router keeps asking for answers that it was given',
         })
+      if (yield* this.#wentOn(followed.value)) {
+        open = (options) => client.currentRunStream(sessionId, options)
+        continue
+      }
       const next = yield* this.#answer(followed.value)
       if (this.#signal.aborted && !('outcome' in next)) return yield* this.#stop()
       if ('outcome' in next) return next.outcome
+      if ('moved' in next) {
+        yield { type: 'moved_elsewhere', why: 'decision' }
+        open = (options) => client.currentRunStream(sessionId, options)
+        continue
+      }
       open = (options) => client.continueStream(sessionId, next.send, options)
     }
   }
@@ -159,7 +178,13 @@ class Drive {
       case 'completed':
         return { outcome: { status: 'completed', turn: end.data, ...(await this.#handIn(texts.value)) } }
       case 'idle':
-        return { outcome: { status: 'idle', stopped: this.#signal.aborted } }
+        return {
+          outcome: {
+            status: 'idle',
+            stopped: this.#signal.aborted,
+            ...(this.#isStoppedElsewhere() ? { elsewhere: true as const } : {}),
+          },
+        }
       case 'error': {
         const { code, message, details } = end.data.error
         return {
@@ -167,9 +192,9 @@ class Drive {
         }
       }
       case 'awaiting_tool':
-        return yield* this.#runCalls(end.data.tool_requests)
+        return yield* this.#watching(end, (watch) => this.#runCalls(end.data.tool_requests, watch))
       case 'awaiting_approval':
-        return yield* this.#decideGate(end.data.approval)
+        return yield* this.#watching(end, (watch) => this.#decideGate(end.data.approval, watch))
       case 'awaiting_decrypt':
         return yield* this.#open(end)
       case 'awaiting_encrypt':
@@ -229,17 +254,79 @@ class Drive {
     }
   }
 
-  async *#runCalls(calls: readonly ToolRequest[]): AsyncGenerator<RunEvent, Next, undefined> {
+  /** Answers a pause, and is told meanwhile what devices do about it. */
+  async *#watching(
+    pause: WatchedPause,
+    answer: (watch: PauseWatch | undefined) => AsyncGenerator<RunEvent, Next, undefined>,
+  ): AsyncGenerator<RunEvent, Next, undefined> {
+    const { devices: source } = this.#options
+    if (!source) return yield* answer(undefined)
+    const watch = new PauseWatch({ source, pause, look: () => this.#look(), signal: this.#signal })
+    try {
+      const next = yield* answer(watch)
+      if (!watch.moved.aborted) return next
+      return watch.isOver ? { outcome: { status: 'idle', stopped: false, elsewhere: true } } : { moved: true }
+    } finally {
+      watch.end()
+    }
+  }
+
+  /** Where the run stands, if the router says so: who does not hear goes on as if nothing had happened. */
+  async #look(): Promise<RunResponse | undefined> {
+    const { client, sessionId } = this.#options
+    const run = await client.currentRun(sessionId, { signal: this.#signal })
+    return run.ok ? run.value : undefined
+  }
+
+  /** A run that ends without an answer, and nothing that was done here explains it. */
+  #isStoppedElsewhere(): boolean {
+    return this.#options.devices !== undefined && !this.#declined && !this.#signal.aborted
+  }
+
+  /** Whether words of another device have cut the turn that was followed: the run then goes on without an answer to it. */
+  async *#wentOn(end: TurnEnd): AsyncGenerator<RunEvent, boolean, undefined> {
+    if (end.status !== 'idle' || !this.#options.devices || this.#signal.aborted || this.#declined)
+      return false
+    const run = await this.#look()
+    if (run === undefined || run.status === 'idle' || run.status === 'error') return false
+    yield { type: 'moved_elsewhere', why: 'words' }
+    return true
+  }
+
+  async *#runCalls(
+    calls: readonly ToolRequest[],
+    watch: PauseWatch | undefined,
+  ): AsyncGenerator<RunEvent, Next, undefined> {
     const others = this.#sealing && Object.values(this.#unsealed)
-    const results = yield* this.#calls.answer(calls, (all) => fittingResults(all, others))
+    const results = yield* this.#calls.answer(calls, (all) => fittingResults(all, others), watch)
+    // The last answer of a device may have set the run going again.
+    await watch?.quiet()
     return { send: { type: 'tool_results', data: { results, ...this.#encrypted(results) } } }
   }
 
-  async *#decideGate(approval: PendingApproval): AsyncGenerator<RunEvent, Next, undefined> {
+  async *#decideGate(
+    approval: PendingApproval,
+    watch: PauseWatch | undefined,
+  ): AsyncGenerator<RunEvent, Next, undefined> {
+    const { approver } = this.#options
     const known = this.#decisions.get(approval.approval_id)
-    const decision = known ?? (await this.#options.approver.decideGate(approval, this.#signal))
+    let decision = known ?? (approval.decision && DEVICE_DECISIONS[approval.decision])
+    if (!decision) {
+      const asked = watch
+        ? await watch.ask(
+            approval.approval_id,
+            (signal) => approver.decideGate(approval, AbortSignal.any([this.#signal, signal])),
+            { accepts: () => true },
+          )
+        : { by: 'here' as const, value: await approver.decideGate(approval, this.#signal) }
+      if (asked.by === 'device' && (asked.decision === 'moved' || asked.decision === 'answered'))
+        return { moved: true }
+      decision = asked.by === 'here' ? asked.value : DEVICE_DECISIONS[asked.decision]
+      if (asked.by === 'device') yield { type: 'settled_elsewhere', what: 'gate', decision: asked.decision }
+    }
     if (!known && !this.#signal.aborted) {
       this.#decisions.set(approval.approval_id, decision)
+      this.#declined ||= decision.decision === 'rejected'
       yield { type: 'gate_decided', approval, decision }
     }
     const decisions = [{ approval_id: approval.approval_id, ...decision }]

@@ -8,6 +8,8 @@ export type ToolOutcome = { content: string; isError: boolean; summary?: string 
 export type ToolRunner = {
   /** @param signal fires when the run is stopped: end what was started, then return */
   run(call: ToolRequest, signal: AbortSignal): Promise<ToolOutcome>
+  /** Whether the call asks the user something, which a device may answer instead (D08). */
+  asksUser?(call: ToolRequest): boolean
 }
 
 /** A person's answer, with words for the model when there are any. */
@@ -15,8 +17,13 @@ export type Decision = { decision: ApprovalDecision; reason?: string }
 
 /** Who decides where the policy says `ask`. */
 export type Approver = {
-  /** An `ask` call, before it runs. `call.decision` is what another device has said already, if any (D05). */
+  /**
+   * An `ask` call, before it runs. `call.decision` is what another device has said already, if any (D05).
+   * @param signal fires when the answer is not needed any more: the run is stopped, or a device has decided
+   */
   approveTool(call: ToolRequest, signal: AbortSignal): Promise<Decision>
-  /** A gate without a tool: disclosure, cost or a plan (EC 13). */
+  /** A gate without a tool: disclosure, cost or a plan (EC 13). The signal is the same. */
   decideGate(approval: PendingApproval, signal: AbortSignal): Promise<Decision>
+  /** Whether the approval of a device is enough for this call to run here. Absent: for none (D46). */
+  acceptsDevice?(call: ToolRequest): boolean
 }

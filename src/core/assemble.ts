@@ -2,6 +2,7 @@ import type { Provider } from '../protocol/execution/ids.ts'
 import { DIFF_KEY, PRIVATE_DIFF_KEY, runUnits } from './candidates.ts'
 import { type Candidate, contextBlock, type Verdict } from './context.ts'
 import { readImage } from './image.ts'
+import { shownImages } from './images/shown.ts'
 import type { PromptMessage } from './prompt.ts'
 import type { TurnTool } from './tools.ts'
 import type { TranscriptCall, TranscriptMessage } from './transcript.ts'
@@ -62,12 +63,13 @@ export const FRAME_TEXTS: readonly string[] = [
 
 /**
  * The conversation for one model (EC 11): one system message; the kept history; the user's words of this run once, in
- * their place, led by the attached files; each round of tool calls directly before its results.
+ * their place, led by the attached files; each round of tool calls directly before its results. `sees`: the model takes
+ * pictures; where it takes none, or not so many, the reference in the user's words stands for them.
  */
 export function assemble(
   view: TurnView,
   verdicts: readonly Verdict[],
-  { provider, tools }: { provider: Provider; tools: readonly TurnTool[] },
+  { provider, tools, sees }: { provider: Provider; tools: readonly TurnTool[]; sees: boolean },
 ): PromptMessage[] {
   const kept = new Map(
     verdicts.flatMap(({ candidate, included }) => (included ? [[candidate.key, candidate]] : [])),
@@ -94,6 +96,8 @@ export function assemble(
   ]
   const fixed = new Set(runUnits(view).fixed.map(({ message }) => message.seq))
   const messages: PromptMessage[] = [{ role: 'system', text: system.join('\n\n') }]
+  const inPrompt = view.transcript.filter(({ seq }) => fixed.has(seq) || kept.has(`message:${seq}`))
+  const uploaded = sees ? shownImages(inPrompt) : null
   let blocksLeft = blocks
   let imagesLeft = images
   let askedIn = ''
@@ -101,7 +105,10 @@ export function assemble(
     if (!fixed.has(message.seq) && !kept.has(`message:${message.seq}`)) continue
     if (message.role === 'user') {
       const lead = message.runId === view.runId ? blocksLeft : []
-      const shown = message.runId === view.runId ? imagesLeft : []
+      const shown = [
+        ...(message.runId === view.runId ? imagesLeft : []),
+        ...(uploaded?.get(message.seq) ?? []),
+      ]
       if (message.runId === view.runId) {
         blocksLeft = []
         imagesLeft = []

@@ -1,7 +1,7 @@
 import type { Skill } from '../protocol/execution/execute.ts'
 import { type Candidate, collapseDoubles, makeCandidate, recency, SCORE } from './context.ts'
 import { type DiffPart, diffParts } from './diff-paths.ts'
-import { readImage } from './image.ts'
+import { IMAGE_TOKENS, readImage } from './image.ts'
 import { recall } from './memory.ts'
 import { normalisePath } from './paths.ts'
 import { type Constraint, type PrivacyGuard, sayConstraint } from './privacy/guard.ts'
@@ -25,14 +25,15 @@ export type PathTests = {
 /** Of messages that stay the same object from turn to turn: a long history is not counted anew each time. */
 const KNOWN_TOKENS = new WeakMap<TranscriptMessage, number>()
 
-/** What a message costs in a prompt: its text, and a line for each of its calls with the result. */
+/** What a message costs in a prompt: its text and pictures, and a line for each of its calls with the result. */
 export function messageTokens(message: TranscriptMessage): number {
   const known = KNOWN_TOKENS.get(message)
   if (known !== undefined) return known
-  const tokens = estimateTokensOf([
+  const words = estimateTokensOf([
     message.text,
     ...message.calls.flatMap((call) => ['\n', call.name, JSON.stringify(call.arguments), call.result ?? '']),
   ])
+  const tokens = words + (message.images?.length ?? 0) * IMAGE_TOKENS
   KNOWN_TOKENS.set(message, tokens)
   return tokens
 }

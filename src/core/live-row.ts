@@ -1,13 +1,14 @@
 import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
 import { toWireTime } from '../protocol/time.ts'
 import { jsonBytes } from './run/json-bytes.ts'
+import { openQuestion, pendingBatchId, undecidedCalls } from './run/pending.ts'
 import type { RunState } from './run/state.ts'
 
 /** Rows travel to every device that shows the list: a label that is cut stays readable, a long one crowds the frame out. */
 const MAX_TITLE_BYTES = 512
 const MAX_MODEL_BYTES = 256
 /** The longest path that file systems take. */
-const MAX_WORKSPACE_BYTES = 4096
+export const MAX_WORKSPACE_BYTES = 4096
 /** Characters of a title that was derived; of a longer line one has the first of them and three dots (RF 11). */
 const MAX_DERIVED_CHARS = 48
 const DOTS = '...'
@@ -24,13 +25,17 @@ export type LiveFacts = {
   workspace: string | null
   /** Runs that were begun. */
   runs: number
+  /** Prompts that wait for the run to end; absent for none. */
+  queued?: number
   /** The time of the newest message of the transcript. */
   lastMessageAtMs: number | null
 }
 
 /** A session's row of the live list (D02, D03). `state` is null before the first run. */
 export function liveRow(state: RunState | null, facts: LiveFacts): RemoteSessionInfo {
-  const activity = activityOf(state)
+  const resting = activityOf(state)
+  // Between two runs that follow each other nothing is idle (D02).
+  const activity = resting === 'idle' && (facts.queued ?? 0) > 0 ? 'running' : resting
   const title = facts.title !== null && facts.title.trim() !== '' ? facts.title : (facts.derivedTitle ?? '')
   const { workspace, lastMessageAtMs } = facts
   return {
@@ -45,7 +50,10 @@ export function liveRow(state: RunState | null, facts: LiveFacts): RemoteSession
     turn_count: facts.runs,
     ...(lastMessageAtMs === null ? {} : { last_active_at: toWireTime(lastMessageAtMs) }),
     activity,
-    attention: { approval: activity === 'awaiting_approval', question: false },
+    attention: {
+      approval: state !== null && isUndecided(state.phase),
+      question: state !== null && openQuestion(state.phase) !== null,
+    },
     health: 'live',
   }
 }
@@ -58,14 +66,14 @@ export function activityOf(state: RunState | null): RemoteSessionInfo['activity'
   if (state === null) return 'idle'
   const { phase, active } = state
   if (isUndecided(phase)) return 'awaiting_approval'
+  if (openQuestion(phase) !== null) return 'awaiting_question'
   if (active !== null) return 'running'
   return phase.k === 'Idle' || phase.k === 'AwaitingEncrypt' ? 'idle' : 'running'
 }
 
+/** Something waits for a decision, and neither the driver nor a device has made it. */
 const isUndecided = (phase: RunState['phase']): boolean =>
-  (phase.k === 'AwaitingApproval' && phase.decided === null) ||
-  (phase.k === 'AwaitingTool' &&
-    phase.calls.some(({ requiresApproval, settled }) => requiresApproval === 'ask' && !settled))
+  phase.k === 'AwaitingApproval' ? pendingBatchId(phase) !== null : undecidedCalls(phase).length > 0
 
 /** The title that a message of the user gives to a session without one; null for one that gives none (RF 11). */
 export function derivedTitle(message: string): string | null {
@@ -91,7 +99,7 @@ function firstLine(text: string): string {
  * The beginning of a text that takes at most so many bytes in a frame; no character is cut in two. What JSON has to escape
  * counts as it is escaped: else a list of odd names would not fit.
  */
-function cutBytes(text: string, maxBytes: number): string {
+export function cutBytes(text: string, maxBytes: number): string {
   let bytes = 0
   let units = 0
   for (const char of text) {

@@ -1,7 +1,8 @@
 import type { ToolApproval } from '../protocol/execution/turn.ts'
+import { NOT_QUESTIONS, parseQuestions } from './ask-user.ts'
 import { answerMemoryCalls, type MemoryFact, type MemoryOp } from './memory.ts'
 import { callMode, type PermissionMap } from './permissions.ts'
-import { isOwnTool, type TurnTool } from './tools.ts'
+import { type TurnTool, takesStrings } from './tools.ts'
 
 /** A call as the model made it. */
 export type ModelCall = {
@@ -14,8 +15,8 @@ export type ModelCall = {
 }
 
 /** What becomes of a call: the client runs it, or the model gets its answer at once (EC 12.3). */
-export type MediatedCall = { call: ModelCall } & (
-  | { to: 'client'; requiresApproval: ToolApproval; recordsDiff: boolean }
+export type MediatedCall = { call: ModelCall } /** `questions`: how many the call asks the user. */ & (
+  | { to: 'client'; requiresApproval: ToolApproval; recordsDiff: boolean; questions?: number }
   /** `memory`: what the call has the router remember or forget. */
   | { to: 'model'; result: string; isError: boolean; refused: boolean; memory?: MemoryOp }
 )
@@ -62,6 +63,12 @@ export function mediate(
       const { op, ...answer } = remember(call.arguments)
       return { call, to: 'model', ...answer, refused: false, ...(op === undefined ? {} : { memory: op }) }
     }
+    if (tool.executor === 'user') {
+      const questions = parseQuestions(call.arguments)?.length
+      if (questions === undefined)
+        return { call, to: 'model', result: NOT_QUESTIONS, isError: true, refused: false }
+      return { call, to: 'client', requiresApproval: 'allow', recordsDiff: false, questions }
+    }
     return { call, to: 'client', requiresApproval: mode, recordsDiff: tool.changesFiles }
   })
 }
@@ -76,9 +83,9 @@ function notAnObject(came: string): string {
   return `The arguments are not a JSON object. They came as: ${shown}${rest > 0 ? `… (and ${rest} more characters)` : ''}`
 }
 
-/** The router's own tools take strings and nothing else (EC 12.1); what a client declared, its client checks. */
+/** The tools that take strings take nothing else (EC 12.1); what a client declared, its client checks. */
 function wrongTypes({ name, parameters }: TurnTool, args: Record<string, unknown>): string[] {
-  if (!isOwnTool(name)) return []
+  if (!takesStrings(name)) return []
   const known = Object.keys(Object(parameters.properties))
   return known.filter((key) => Object.hasOwn(args, key) && typeof args[key] !== 'string')
 }

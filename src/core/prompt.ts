@@ -16,7 +16,10 @@ export type PromptToolResult = { callId: string; name: string; content: string; 
 /** A picture that goes with the user's words. */
 export type PromptImage = {
   mediaType: 'image/png' | 'image/jpeg' | 'image/webp' | 'image/gif'
-  base64: string
+  /** Of an uploaded picture it is read when it is asked for: it can be long. */
+  readonly base64: string
+  /** Of an uploaded picture: what prompts refer to it by. */
+  handle?: string
 }
 
 /** A conversation in the router's own neutral form; each adapter turns it into its provider's dialect. */

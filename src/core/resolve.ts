@@ -102,6 +102,7 @@ export function planTurn(
     planning: view.planning,
     noNetwork: local_preferences.no_network,
     isPrivateSkill: (skill) => skillConstraint(skill, guard) !== null,
+    ...(view.driver === undefined ? {} : { driver: view.driver }),
   })
   if (!tools.ok) return tools
   const candidates = gatherCandidates(view, {
@@ -129,11 +130,13 @@ export function planTurn(
     localDenied: policy.privacy.local?.mode === 'deny' || view.localDeclined === true,
     capabilities: route.value.rule?.requires_capabilities ?? {},
     derived: {
-      ...(candidates.some(({ kind, required }) => kind === 'image' && required) ? { images: true } : {}),
+      ...(candidates.some(({ kind, required }) => kind === 'image' && required) || current.some(hasImages)
+        ? { images: true }
+        : {}),
       ...(isHard(route.value.effort) ? { reasoning: true } : {}),
     },
-    // Memory is a convenience: no model is passed over because it has none.
-    mayCallTools: tools.value.some(({ executor }) => executor !== 'memory'),
+    // Memory and questions are conveniences: no model is passed over because it has none.
+    mayCallTools: tools.value.some(({ executor }) => executor !== 'memory' && executor !== 'user'),
     requiredTokens: fixedTokens(view, tools.value) + requiredTokens(candidates) - sparableTokens(view),
   }
   return ok({
@@ -197,7 +200,11 @@ export function prepareCall(turn: TurnPlan, model: ModelDescriptor): PreparedCal
   return {
     request: {
       model,
-      messages: assemble(view, verdicts, { provider: model.provider, tools }),
+      messages: assemble(view, verdicts, {
+        provider: model.provider,
+        tools,
+        sees: model.capabilities.images === true,
+      }),
       tools: tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
       effort: turn.route.effort,
     },
@@ -299,11 +306,14 @@ function contextKinds(
   add(planApproved, 'plan_approved')
   add(attachments.invoked_skills.length > 0, 'invoked_skill')
   add(
-    attachments.files.some(({ content }) => readImage(content) !== null),
+    current.some(hasImages) || attachments.files.some(({ content }) => readImage(content) !== null),
     'image',
   )
   return kinds
 }
+
+/** The user's words in it came with pictures. */
+const hasImages = ({ images = [] }: TranscriptMessage): boolean => images.length > 0
 
 /** A high effort asks for a model that can think (EC 8.5). */
 const isHard = (effort: Effort): boolean => effort === 'high' || effort === 'xhigh'

@@ -3,12 +3,14 @@ import type { Attachments, DeclaredTool, Skill } from '../protocol/execution/exe
 import type { ModelDescriptor } from '../protocol/execution/models.ts'
 import type { PermissionMode } from '../protocol/execution/policy.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
+import { ASK_USER_TOOL, ASK_USER_TOOL_NAME } from './ask-user.ts'
 import { MEMORY_TOOL, MEMORY_TOOL_NAME } from './memory.ts'
 import { type PermissionMap, toolMode } from './permissions.ts'
 import type { OfferedTool } from './prompt.ts'
+import type { Driver } from './run/state.ts'
 
-/** Who answers a call: the user's machine, or the router itself. */
-export type ToolExecutor = 'client' | 'skill' | 'memory'
+/** Who answers a call: the user's machine, the user in person, or the router itself. */
+export type ToolExecutor = 'client' | 'user' | 'skill' | 'memory'
 
 /** A tool of this turn with everything that mediation needs to know about it. */
 export type TurnTool = OfferedTool & {
@@ -66,12 +68,12 @@ const CONTRACT_TOOLS: Readonly<Record<string, ContractTool>> = {
   },
 }
 
-/** A tool whose arguments the router knows: one of the contract's, or memory. */
-export const isOwnTool = (name: string): boolean =>
-  Object.hasOwn(CONTRACT_TOOLS, name) || RESERVED_NAMES.has(name)
+/** A tool whose arguments the router knows, and knows to be strings: one of the contract's, or memory. */
+export const takesStrings = (name: string): boolean =>
+  Object.hasOwn(CONTRACT_TOOLS, name) || name === MEMORY_TOOL_NAME
 
-/** Names that a declaration may not take beside those of the contract and of the skills (D08). */
-const RESERVED_NAMES: ReadonlySet<string> = new Set([MEMORY_TOOL_NAME])
+/** Names that a skill may not take beside those of the contract (D08). */
+const RESERVED_NAMES: ReadonlySet<string> = new Set([MEMORY_TOOL_NAME, ASK_USER_TOOL_NAME])
 
 export type ToolsInput = {
   attachments: Attachments
@@ -80,19 +82,17 @@ export type ToolsInput = {
   /** `local_preferences.no_network`: tools that reach out are not offered (EC 9). */
   noNetwork: boolean
   isPrivateSkill(skill: Skill): boolean
+  /** Who runs the tools; absent: the client that asks. */
+  driver?: Driver
 }
 
 /**
- * The tools of a turn (EC 12.1): the contract's four, memory, what the client declared, and one per skill. Denied ones
- * are left out; while planning, those that change files as well. A declaration that takes a name already used is refused.
+ * The tools of a turn (EC 12.1): the contract's four, memory, `ask_user`, what the client declared, and one per skill.
+ * Denied ones are left out; while planning, those that change files as well; where nobody drives the run, those that a
+ * client would have to run (D07). A declaration that takes a name already used is refused.
  */
-export function turnTools({
-  attachments,
-  permissions,
-  planning,
-  noNetwork,
-  isPrivateSkill,
-}: ToolsInput): Result<TurnTool[], Failure> {
+export function turnTools(input: ToolsInput): Result<TurnTool[], Failure> {
+  const { attachments, permissions, planning, noNetwork, isPrivateSkill, driver = { kind: 'http' } } = input
   const tools: TurnTool[] = []
   for (const [name, { description, parameters, changesFiles }] of Object.entries(CONTRACT_TOOLS)) {
     const mode = toolMode(permissions, name, undefined, 'ask')
@@ -106,12 +106,9 @@ export function turnTools({
     })
   }
   tools.push(memoryTool(permissions))
+  if (isAskingWanted(input)) tools.push(askUserTool(input))
   const skills = skillTools(attachments, permissions, isPrivateSkill)
-  const taken = new Set([
-    ...Object.keys(CONTRACT_TOOLS),
-    ...RESERVED_NAMES,
-    ...skills.map(({ name }) => name),
-  ])
+  const taken = new Set([...Object.keys(CONTRACT_TOOLS), MEMORY_TOOL_NAME, ...skills.map(({ name }) => name)])
   for (const declared of attachments.tools ?? []) {
     if (taken.has(declared.name)) {
       return err(
@@ -121,6 +118,8 @@ export function turnTools({
       )
     }
     taken.add(declared.name)
+    // It only asks for the tool: what it looks like is the router's to say (D08).
+    if (declared.name === ASK_USER_TOOL_NAME) continue
     tools.push({
       name: declared.name,
       description: declared.description,
@@ -131,7 +130,30 @@ export function turnTools({
     })
   }
   tools.push(...skills)
-  return ok(tools.filter((tool) => tool.mode !== 'deny' && !(planning && tool.changesFiles)))
+  return ok(
+    tools.filter(
+      ({ mode, changesFiles, executor }) =>
+        mode !== 'deny' && !(planning && changesFiles) && !(driver.kind === 'none' && executor === 'client'),
+    ),
+  )
+}
+
+/** A client that knows the contract alone is never asked for a tool it lacks: somebody has to want this one (D08). */
+const isAskingWanted = ({ attachments, permissions, driver }: ToolsInput): boolean =>
+  (driver !== undefined && driver.kind !== 'http') ||
+  Object.hasOwn(permissions, ASK_USER_TOOL_NAME) ||
+  (attachments.tools ?? []).some(({ name }) => name === ASK_USER_TOOL_NAME)
+
+/** A question is its own approval: nobody is asked whether it may be asked. */
+function askUserTool({ attachments, permissions }: ToolsInput): TurnTool {
+  const declared = attachments.tools?.find(({ name }) => name === ASK_USER_TOOL_NAME)
+  const mode = toolMode(permissions, ASK_USER_TOOL_NAME, declared?.permission ?? undefined, 'allow')
+  return {
+    ...ASK_USER_TOOL,
+    executor: 'user',
+    mode: mode === 'deny' ? 'deny' : 'allow',
+    changesFiles: false,
+  }
 }
 
 /** What a client declares keeps to its own permission, to the policy, and to the group `network` if it reaches out (EC 12.2). */

@@ -1,4 +1,5 @@
 import type { Provider } from '../protocol/execution/ids.ts'
+import type { UploadedImage } from './images/shown.ts'
 import { spell } from './paths.ts'
 
 /** A tool call as it is kept: always with the assistant message that made it. */
@@ -44,6 +45,8 @@ export type TranscriptMessage = {
   provider?: Provider
   model?: string
   interrupted: boolean
+  /** Pictures that the words of the user refer to; absent where they refer to none. */
+  images?: readonly UploadedImage[]
   /** Content that only local models may see took part in it (U37). */
   localOnly?: true
   /** Absent on the user's messages, and on answers that releases before 0.3.0 stored. */

@@ -1,5 +1,6 @@
 import type { ExecuteRequest } from '../protocol/execution/execute.ts'
 import type { MemoryFact } from './memory.ts'
+import type { Driver } from './run/state.ts'
 import type { TranscriptCall, TranscriptMessage } from './transcript.ts'
 
 /** What `execute` brought; later turns of the run are resolved from it again (EC 5.1). */
@@ -15,6 +16,8 @@ export type TurnView = {
   planApproved: boolean
   /** The user declined to disclose anything to a remote model in this run. */
   remoteDeclined: boolean
+  /** Who runs the tools of the run (D05); absent: the client that asks. */
+  driver?: Driver
   /** The user declined to let local models see anything in this run (mode `ask` of `privacy.local`). */
   localDeclined?: boolean
   /** Oldest first; the messages of the current run are the last ones, and what the user said in it is among them. */

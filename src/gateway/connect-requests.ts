@@ -21,7 +21,7 @@ import type { Pairing } from './pairing.ts'
 import type { GatewayParts } from './parts.ts'
 import type { ConnectRequestRecord } from './rpc.ts'
 import { newShortId } from './secrets.ts'
-import type { Farewell, SocketState } from './sockets.ts'
+import { type Farewell, grantedOf, type SocketState } from './sockets.ts'
 
 const NOT_LISTENING: Farewell = {
   code: 'invalid_frame',
@@ -107,7 +107,8 @@ export class ConnectRequests {
       createdAtMs: nowMs,
     }
     saveRequest(sql, taken)
-    sockets.set(socket, { k: 'asking', id, address, requestId: taken.requestId, greeting })
+    const { requestId } = taken
+    sockets.set(socket, { k: 'asking', id, address, requestId, greeting, ...grantedOf(state) })
     sockets.send(socket, {
       type: 'connect_pending',
       request_id: taken.requestId,

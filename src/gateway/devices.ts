@@ -11,6 +11,7 @@ import {
   type StoredDevice,
   saveDevice,
 } from '../storage/gateway/devices.ts'
+import { dropRequestSessions } from '../storage/gateway/request-sessions.ts'
 import type { GatewayParts } from './parts.ts'
 import type { DeviceRecord } from './rpc.ts'
 
@@ -149,6 +150,7 @@ export class Devices {
     const { sql } = this.#parts
     sql.transaction(() => {
       const device = loadDevice(sql, deviceId)
+      dropRequestSessions(sql, deviceId)
       // One that ended by a replay stays to be seen; what its owner revokes is gone (RF 5).
       if (device === null || reason === 'revoked') {
         dropDevice(sql, deviceId)

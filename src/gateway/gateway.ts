@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { nextAlarm } from '../core/deadlines.ts'
-import { admitUpgrade } from '../core/gateway/connections.ts'
+import { admitDevice, admitUpgrade } from '../core/gateway/connections.ts'
 import { errorName, errorTrace } from '../protocol/error-name.ts'
 import type { Failure } from '../protocol/execution/errors.ts'
 import {
@@ -15,19 +15,17 @@ import { openDatabase } from '../storage/d1/database.ts'
 import { dropNote, noteRevocation } from '../storage/d1/gateways.ts'
 import { loadIdentity, type StoredIdentity, saveIdentity } from '../storage/gateway/identity.ts'
 import { migrateGateway } from '../storage/gateway/migrations.ts'
+import { dropRequestSessions } from '../storage/gateway/request-sessions.ts'
 import { byteLength } from '../storage/limits.ts'
 import { makeSql } from '../storage/object-sql.ts'
 import type { Sql } from '../storage/session/sql.ts'
-import { Authentication } from './authentication.ts'
-import { ConnectRequests } from './connect-requests.ts'
-import { Devices, REVOKED } from './devices.ts'
-import { LiveList } from './live-list.ts'
-import { Pairing } from './pairing.ts'
+import { assemble, type Running } from './assemble.ts'
+import { REVOKED } from './devices.ts'
 import type { GatewayParts } from './parts.ts'
-import { Requests } from './requests.ts'
 import {
   type ConnectRequestRecord,
   type DeviceRecord,
+  type EventPush,
   type GatewayIdentity,
   type GatewayRpc,
   type OpenedPairing,
@@ -36,8 +34,16 @@ import {
   type UnlistReason,
 } from './rpc.ts'
 import { newInstanceId } from './secrets.ts'
-import { type ListedSession, SessionCalls } from './session-calls.ts'
-import { type DeviceSocket, type Farewell, Sockets, type Unauthenticated } from './sockets.ts'
+import type { ListedSession } from './session-calls.ts'
+import {
+  type DeviceSocket,
+  type Farewell,
+  grantedOf,
+  isTokenActor,
+  Sockets,
+  tokenActor,
+  type Unauthenticated,
+} from './sockets.ts'
 
 /** What the object needs of its deployment. */
 export type GatewayEnv = { DB: D1Database; SESSION: DurableObjectNamespace }
@@ -58,17 +64,16 @@ const STOPPING: Farewell = {
   message: 'the gateway is stopping; connect again in a moment',
 }
 
-/** What the object is made of, once it knows whose it is. */
-type Running = {
-  parts: GatewayParts
-  devices: Devices
-  pairing: Pairing
-  connect: ConnectRequests
-  authentication: Authentication
-  list: LiveList
-  calls: SessionCalls
-  requests: Requests
+/** What every socket of a token is told that was signed out. */
+const SIGNED_OUT: Farewell = {
+  code: 'revoked',
+  message: 'this program was signed out; sign in again to use it',
 }
+const tooManyConnections = (): Response =>
+  new Response('too many connections; try again later\n', {
+    status: 503,
+    headers: { 'Retry-After': '10' },
+  })
 
 /**
  * A user's gateway: the devices, their sockets and the live list. Its methods read: whose is it, who asks, let a part
@@ -114,30 +119,15 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
       },
       dropNote: (deviceId) => dropNote(openDatabase(this.env.DB), this.#identity().userId, deviceId),
     }
-    const devices = new Devices(parts)
-    const pairing = new Pairing(parts)
-    const connect = new ConnectRequests(parts, pairing)
-    connect.withdrawLost()
-    const list = new LiveList({
-      sql: this.#sql,
-      isFollowed: () => this.#sockets.devices().some(([, { subscribed }]) => subscribed),
-      changed: (rows) => this.#running?.requests.pushList(rows),
-      delisted: () => {
-        if (this.#running !== null) ctx.waitUntil(this.#running.calls.tellDelisted())
-      },
-    })
-    const calls = new SessionCalls({
+    this.#running = assemble(parts, {
+      db: this.env.DB,
       // The stub's generated type is too deep to spell out; the interface is what it serves.
       session: (sessionId) => this.env.SESSION.getByName(sessionId) as unknown as ListedSession,
       userId: () => this.#identity().userId,
-      list,
-      arm: () => this.#arm(),
     })
-    const authentication = new Authentication(parts, devices)
-    const requests = new Requests(parts, list, connect)
-    this.#running = { parts, devices, pairing, connect, authentication, list, calls, requests }
+    const { list, catchUp } = this.#running
     // Whoever was to tell them may have ended before it did.
-    if (list.owed.length > 0) this.#arm()
+    if (list.owed.length > 0 || catchUp.nextAtMs !== null) this.#arm()
     return this.#running
   }
 
@@ -170,16 +160,28 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
     const origin: SocketOrigin = JSON.parse(header)
     const { devices } = this.#open(origin)
     devices.applyNoted(origin.notedRevocations)
+    if (origin.tokenId !== undefined) return this.#takeIn(origin, tokenActor(origin.tokenId))
     if (!admitUpgrade(this.#sockets.held(), this.#sockets.lingering(), origin.address))
       return new Response('too many connections that are not authenticated; try again later\n', {
         status: 503,
         headers: { 'Retry-After': '10' },
       })
-    const [client, server] = Object.values(new WebSocketPair())
-    if (!client || !server) throw new Error('invariant broken: a pair of sockets has two ends')
+    const { client, server } = socketPair()
     const { address, routes, hostName } = origin
-    this.#sockets.accept(server, { address, greeting: { routes, hostName } }, Date.now())
+    const greeting = { routes, hostName }
+    this.#sockets.accept(server, { address, greeting, granted: grantedOf(origin) }, Date.now())
     this.#arm()
+    return new Response(null, { status: 101, webSocket: client })
+  }
+
+  /** The socket of a program with the owner's token: the Worker has checked it (D38). */
+  #takeIn(origin: SocketOrigin, deviceId: string): Response {
+    const nowMs = Date.now()
+    const admitted = admitDevice(this.#sockets.held(), deviceId, nowMs)
+    if (!admitted.ok) return tooManyConnections()
+    const { client, server } = socketPair()
+    const known = { address: origin.address, deviceId, granted: grantedOf(origin) }
+    this.#sockets.acceptKnown(server, known, { evict: admitted.evict, nowMs })
     return new Response(null, { status: 101, webSocket: client })
   }
 
@@ -277,14 +279,17 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
   }
 
   async #request(socket: WebSocket, state: DeviceSocket, message: string, bytes: number): Promise<void> {
-    const { authentication, devices, requests } = this.#parts()
-    if (devices.paired(state.deviceId) === null) return this.#sockets.end(socket, REVOKED)
+    const { authentication, catchUp, devices, listPush, requests } = this.#parts()
+    if (!isTokenActor(state.deviceId) && devices.paired(state.deviceId) === null)
+      return this.#sockets.end(socket, REVOKED)
     if (bytes > MAX_MESSAGE_BYTES)
       return this.#sockets.end(socket, {
         code: 'frame_too_large',
         message: `a message may have ${MAX_MESSAGE_BYTES} bytes`,
       })
     this.#sockets.heard(socket, state, Date.now())
+    catchUp.heard(socket)
+    listPush.retry()
     if (bytes > MAX_REQUEST_BYTES) return requests.refuseTooLarge(socket, state)
     const { decodeRequest } = await import('../protocol/remote/decode-request.ts')
     const now = this.#sockets.stateOf(socket)
@@ -381,10 +386,24 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
     if (this.#running !== null) this.#open({ userId }).list.remove(gone, Date.now())
   }
 
+  async pushEvents(userId: string, push: EventPush): Promise<{ watched: boolean }> {
+    // Nobody follows anything in an object that nobody has used.
+    if (this.#running === null) return { watched: false }
+    return { watched: this.#open({ userId }).fanOut.push(push) }
+  }
+
+  async closeToken(userId: string, tokenId: string): Promise<void> {
+    if (this.#running === null) return
+    this.#open({ userId })
+    const deviceId = tokenActor(tokenId)
+    dropRequestSessions(this.#sql, deviceId)
+    for (const [socket] of this.#sockets.devices(deviceId)) this.#sockets.end(socket, SIGNED_OUT)
+  }
+
   override async alarm(): Promise<void> {
     this.#alarmAtMs = null
     if (this.#running === null) return
-    const { calls, connect, devices, list } = this.#running
+    const { calls, catchUp, connect, devices, list, listPush } = this.#running
     const nowMs = Date.now()
     try {
       for (const [socket, state] of this.#sockets.open())
@@ -396,6 +415,8 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
       connect.expire(nowMs)
       list.expire(nowMs)
       devices.retry()
+      catchUp.resume(nowMs)
+      listPush.retry()
       // Whatever sessions do, the next deadline is kept (D21).
       this.ctx.waitUntil(calls.ask(list.askWhom(nowMs)))
       if (list.owed.length > 0) this.ctx.waitUntil(calls.tellDelisted())
@@ -409,7 +430,7 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
   /** Sets the alarm to the earliest of what the object has to do by itself. */
   #arm(): void {
     if (this.#running === null) return
-    const { calls, connect, devices, list } = this.#running
+    const { calls, catchUp, connect, devices, list, listPush } = this.#running
     const openedAtMs = this.#sockets
       .open()
       .map(([, state]) => (state.k === 'new' ? state.openedAtMs : Infinity))
@@ -420,6 +441,8 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
       liveListAtMs: list.nextLookMs,
       revocationAtMs: devices.retryAtMs,
       delistingAtMs: calls.retryAtMs,
+      eventsAtMs: catchUp.nextAtMs,
+      listPushAtMs: listPush.nextAtMs,
     })
     // An alarm that rings too early finds nothing to do, and costs less than moving it each time.
     if (at !== null) this.ctx.waitUntil(this.#ringBy(at))
@@ -435,4 +458,10 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
     this.#alarmAtMs = atMs
     await this.ctx.storage.setAlarm(atMs)
   }
+}
+
+function socketPair(): { client: WebSocket; server: WebSocket } {
+  const [client, server] = Object.values(new WebSocketPair())
+  if (!client || !server) throw new Error('invariant broken: a pair of sockets has two ends')
+  return { client, server }
 }

@@ -11,6 +11,7 @@ import {
   saveRow,
 } from '../storage/gateway/live-rows.ts'
 import type { Sql } from '../storage/session/sql.ts'
+import type { UnlistReason } from './rpc.ts'
 
 /** A row that turned to running is stored when it stays so this long: most turns are over by then, and one row does. */
 const SETTLE_MS = 2_000
@@ -21,10 +22,12 @@ const PUSH_EVERY_MS = 250
 
 export type LiveListDeps = {
   sql: Sql
+  /** A registration is not listed any more; called before the change of the list is (RF 11). */
+  ended(sessionId: string, epoch: number, reason: UnlistReason): void
   /** Somebody follows the list. */
   isFollowed(): boolean
-  /** The list has changed, and is now this. Called at once, then at most every `PUSH_EVERY_MS`. */
-  changed(rows: RemoteSessionInfo[]): void
+  /** The list has changed. Called at once, then at most every `PUSH_EVERY_MS`. */
+  changed(): void
   /** Sessions have to be told that they were taken off (`owed`). */
   delisted(): void
 }
@@ -106,6 +109,8 @@ export class LiveList {
     this.#rows.set(sessionId, changed)
     if (isPassing) this.#storeLater(sessionId)
     else this.#isStored(sessionId)
+    if (before && before.row.registration_epoch < epoch)
+      this.#deps.ended(sessionId, before.row.registration_epoch, 'owner_exited')
     this.#delist(nowMs, sessionId)
     this.#push(nowMs)
     return true
@@ -113,7 +118,11 @@ export class LiveList {
 
   /** Takes a session off that is listed under this registration or an older one. */
   remove(
-    { sessionId, registrationEpoch }: { sessionId: string; registrationEpoch: number },
+    {
+      sessionId,
+      registrationEpoch,
+      reason,
+    }: { sessionId: string; registrationEpoch: number; reason: UnlistReason },
     nowMs: number,
   ): void {
     this.#remember(sessionId, registrationEpoch)
@@ -122,6 +131,7 @@ export class LiveList {
     dropRow(this.#deps.sql, sessionId)
     this.#rows.delete(sessionId)
     this.#isStored(sessionId)
+    this.#deps.ended(sessionId, before.row.registration_epoch, reason)
     this.#push(nowMs)
   }
 
@@ -159,8 +169,10 @@ export class LiveList {
       }
     })
     for (const sessionId of leaving) {
+      const epoch = this.#rows.get(sessionId)?.row.registration_epoch
       this.#rows.delete(sessionId)
       this.#isStored(sessionId)
+      if (epoch !== undefined) this.#deps.ended(sessionId, epoch, 'owner_exited')
     }
     this.#deps.delisted()
     return true
@@ -195,7 +207,7 @@ export class LiveList {
     const push = (): void => {
       this.#pushing = null
       this.#pushedAtMs = Date.now()
-      this.#deps.changed(this.rows)
+      this.#deps.changed()
     }
     if (waitMs <= 0) push()
     else this.#pushing = setTimeout(push, waitMs)

@@ -3,6 +3,7 @@ import type { Failure } from '../protocol/execution/errors.ts'
 import type { DeviceKind, Route } from '../protocol/remote/handshake-request.ts'
 import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
 import type { Result } from '../protocol/result.ts'
+import type { HeldSnapshot } from '../session/rpc.ts'
 
 /**
  * What the Worker, a session's object and a user's gateway say to each other. It is a wire: for a release, methods and
@@ -21,6 +22,10 @@ export type SocketOrigin = GatewayIdentity & {
   hostName: string | null
   /** Devices whose revocation this object could not store: they are applied before the socket is served. */
   notedRevocations: NotedRevocation[]
+  /** Whether the deployment's own keys and endpoints serve this user (D14). Absent from a Worker of an older release. */
+  deploymentProviders?: boolean
+  /** The token that the upgrade was made with (D38): no handshake, and receipts under its id. Absent: a device's socket. */
+  tokenId?: string
 }
 
 /** The header of the upgrade that carries the `SocketOrigin`. */
@@ -56,6 +61,19 @@ export type ConnectRequestRecord = {
 /** Why a session leaves the live list. */
 export type UnlistReason = 'sharing_disabled' | 'owner_exited'
 
+/**
+ * What happened in a session that devices follow. `events` go without a gap from `first` to `last`; they may be left out
+ * (`first` is then behind `last`), and a gateway whose devices lack them pulls them. `snapshot` follows the events.
+ */
+export type EventPush = {
+  sessionId: string
+  registrationEpoch: number
+  first: number
+  events: string[]
+  last: number
+  snapshot: HeldSnapshot | null
+}
+
 export interface GatewayRpc {
   /** Opens a challenge in place of the one before (RF 4). */
   openPairing(who: GatewayIdentity): Promise<OpenedPairing>
@@ -89,4 +107,8 @@ export interface GatewayRpc {
     userId: string,
     gone: { sessionId: string; registrationEpoch: number; reason: UnlistReason },
   ): Promise<void>
+  /** Events of a session for the devices that follow it. `watched` false: none does, until one attaches again. */
+  pushEvents(userId: string, push: EventPush): Promise<{ watched: boolean }>
+  /** The token was signed out: its sockets are closed, and nothing of what it asked is remembered (D38). */
+  closeToken(userId: string, tokenId: string): Promise<void>
 }

@@ -5,13 +5,16 @@ import { retryDelayMs } from '../storage/outbox.ts'
 import type { LiveList } from './live-list.ts'
 
 /** What a gateway asks of a session. */
-export type ListedSession = Pick<SessionRpc, 'delisted' | 'relist'>
+export type ListedSession = Pick<
+  SessionRpc,
+  'delisted' | 'relist' | 'attach' | 'pull' | 'operate' | 'requestStatus' | 'share'
+>
 
 /** A session that does not answer by then is tried again. */
 const CALL_DEADLINE_MS = 30_000
 
 export type SessionCallsDeps = {
-  session(sessionId: string): ListedSession
+  session(sessionId: string): Pick<ListedSession, 'delisted' | 'relist'>
   userId(): string
   list: LiveList
   arm(): void
@@ -49,7 +52,7 @@ export class SessionCalls {
       const registrationEpoch = list.row(sessionId)?.registration_epoch ?? 0
       try {
         const isThere = await withDeadline(session(sessionId).relist(userId()), CALL_DEADLINE_MS)
-        if (!isThere) list.remove({ sessionId, registrationEpoch }, Date.now())
+        if (!isThere) list.remove({ sessionId, registrationEpoch, reason: 'owner_exited' }, Date.now())
       } catch (error) {
         console.warn(`session ${sessionId} could not be asked for its row:`, errorName(error))
       }

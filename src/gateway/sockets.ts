@@ -2,7 +2,9 @@ import type { HeldSocket } from '../core/gateway/connections.ts'
 import { assertNever } from '../protocol/assert.ts'
 import type { Route } from '../protocol/remote/handshake-request.ts'
 import type { BareError, HandshakeResponse } from '../protocol/remote/handshake-response.ts'
+import { byteLength } from '../storage/limits.ts'
 import { newShortId } from './secrets.ts'
+import { SlowReaders } from './slow-readers.ts'
 
 /** A frame is heard about once in this time: noting each would cost more than serving it. */
 const HEARD_EVERY_MS = 5_000
@@ -10,19 +12,41 @@ const HEARD_EVERY_MS = 5_000
 /** What a socket that is not authenticated yet will have to be told. */
 export type Greeting = { routes: Route[]; hostName: string | null }
 
+/**
+ * A session that a socket follows, as it is kept with it: the session, its epoch, the last sequence that was sent, the
+ * newest snapshot that was sent, and whether there is more that waits to be sent. Short, for all of them share one
+ * attachment.
+ */
+export type KeptSubscription = [
+  sessionId: string,
+  epoch: number,
+  cursor: number,
+  snapshotId: string | null,
+  isBehind: boolean,
+]
+
+/** What the Worker said of the socket's user that its requests will need; absent with an older release. */
+type Granted = { deploymentProviders?: boolean }
+
+export const grantedOf = ({ deploymentProviders }: Granted): Granted =>
+  deploymentProviders === undefined ? {} : { deploymentProviders }
+
 /** Where a socket stands. It is kept with the socket, so that it outlives the object's sleep. */
 export type SocketState =
-  | { k: 'new'; id: string; address: string; openedAtMs: number; greeting: Greeting }
-  | { k: 'asking'; id: string; address: string; requestId: string; greeting: Greeting }
-  | {
+  | ({ k: 'new'; id: string; address: string; openedAtMs: number; greeting: Greeting } & Granted)
+  | ({ k: 'asking'; id: string; address: string; requestId: string; greeting: Greeting } & Granted)
+  | ({
       k: 'device'
       id: string
       address: string
+      /** Of a program with the owner's token: `tokenActor` of that token (D38). */
       deviceId: string
       threadNames: boolean
       subscribed: boolean
       heardAtMs: number
-    }
+      /** Sessions that it follows. Absent: none. */
+      attached?: KeptSubscription[]
+    } & Granted)
   /** It has been told why, or has gone; nothing that it still sends counts. */
   | { k: 'closed'; address: string }
 
@@ -35,6 +59,11 @@ type Kept = { v: 1; state: SocketState }
 
 /** Of `BareError`, what the caller knows. */
 export type Farewell = Omit<BareError, 'type'>
+
+const TOKEN_PREFIX = 'token:'
+/** Under which id a program with this token acts. No device has such an id. */
+export const tokenActor = (tokenId: string): string => `${TOKEN_PREFIX}${tokenId}`
+export const isTokenActor = (deviceId: string): boolean => deviceId.startsWith(TOKEN_PREFIX)
 
 export const BUSY_CONNECTIONS: Farewell = { code: 'busy', message: 'too many connections; try again later' }
 /** What a socket is told that has been silent the longest when another one needs its place (D36). */
@@ -49,18 +78,42 @@ export class Sockets {
   /** A copy of what is kept with each socket; the platform's is the one that counts. */
   readonly #states = new WeakMap<WebSocket, SocketState>()
 
+  /** How much of what was sent may not have been read. */
+  readonly readers: SlowReaders
+
   constructor(ctx: DurableObjectState) {
     this.#ctx = ctx
+    this.readers = new SlowReaders((socket) => this.#pingedAtMs(socket))
   }
 
   /** Takes a socket in; its peer has said nothing yet. */
   accept(
     socket: WebSocket,
-    { address, greeting }: { address: string; greeting: Greeting },
+    { address, greeting, granted = {} }: { address: string; greeting: Greeting; granted?: Granted },
     nowMs: number,
   ): void {
     this.#ctx.acceptWebSocket(socket)
-    this.set(socket, { k: 'new', id: newShortId(), address, openedAtMs: nowMs, greeting })
+    this.set(socket, { k: 'new', id: newShortId(), address, openedAtMs: nowMs, greeting, ...granted })
+  }
+
+  /** Takes the socket of a program in that the Worker knows: it needs no handshake (D38). */
+  acceptKnown(
+    socket: WebSocket,
+    { address, deviceId, granted }: { address: string; deviceId: string; granted: Granted },
+    { evict, nowMs }: { evict: readonly string[]; nowMs: number },
+  ): void {
+    this.#makeRoom(evict)
+    this.#ctx.acceptWebSocket(socket)
+    this.set(socket, {
+      k: 'device',
+      id: newShortId(),
+      address,
+      deviceId,
+      threadNames: false,
+      subscribed: false,
+      heardAtMs: nowMs,
+      ...granted,
+    })
   }
 
   stateOf(socket: WebSocket): SocketState {
@@ -80,12 +133,34 @@ export class Sockets {
   /** The socket is a device's from here on; those that have to make room are told so. */
   enter(
     socket: WebSocket,
-    { id, address }: Unauthenticated,
+    { id, address, ...granted }: Unauthenticated,
     { deviceId, threadNames }: { deviceId: string; threadNames: boolean },
     { evict, nowMs }: { evict: readonly string[]; nowMs: number },
   ): void {
+    this.#makeRoom(evict)
+    this.set(socket, {
+      k: 'device',
+      id,
+      address,
+      deviceId,
+      threadNames,
+      subscribed: false,
+      heardAtMs: nowMs,
+      ...grantedOf(granted),
+    })
+  }
+
+  #makeRoom(evict: readonly string[]): void {
     for (const [other, state] of this.open()) if (evict.includes(state.id)) this.end(other, MADE_ROOM)
-    this.set(socket, { k: 'device', id, address, deviceId, threadNames, subscribed: false, heardAtMs: nowMs })
+  }
+
+  /** Changes what is kept of a device's socket; of one that has closed nothing is. */
+  change(
+    socket: WebSocket,
+    change: Partial<Pick<DeviceSocket, 'subscribed' | 'heardAtMs' | 'attached'>>,
+  ): void {
+    const state = this.stateOf(socket)
+    if (state.k === 'device') this.set(socket, { ...state, ...change })
   }
 
   /** Open sockets with their states. */
@@ -135,7 +210,7 @@ export class Sockets {
 
   /** Frames count, and so do the pings that the platform answers while the object sleeps. */
   lastHeardMs(socket: WebSocket, state: OpenState): number {
-    const pingedAtMs = this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0
+    const pingedAtMs = this.#pingedAtMs(socket)
     switch (state.k) {
       case 'new':
         return Math.max(state.openedAtMs, pingedAtMs)
@@ -148,8 +223,13 @@ export class Sockets {
     }
   }
 
+  #pingedAtMs(socket: WebSocket): number {
+    return this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0
+  }
+
   heard(socket: WebSocket, state: DeviceSocket, nowMs: number): void {
-    if (nowMs - state.heardAtMs >= HEARD_EVERY_MS) this.set(socket, { ...state, heardAtMs: nowMs })
+    this.readers.heard(socket)
+    if (nowMs - state.heardAtMs >= HEARD_EVERY_MS) this.change(socket, { heardAtMs: nowMs })
   }
 
   /** Sends a frame; false when the socket has gone. */
@@ -157,9 +237,11 @@ export class Sockets {
     return this.sendText(socket, JSON.stringify(frame))
   }
 
-  sendText(socket: WebSocket, text: string): boolean {
+  /** @param bytes of the text, where the caller knows them */
+  sendText(socket: WebSocket, text: string, bytes = byteLength(text)): boolean {
     try {
       socket.send(text)
+      this.readers.sent(socket, bytes)
       return true
     } catch {
       // It has closed, and its close event tells the rest.
@@ -178,12 +260,14 @@ export class Sockets {
     this.send(socket, 'type' in farewell ? farewell : ({ type: 'error', ...farewell } satisfies BareError))
     // Without a code: the reason is in the frame alone (RF 3).
     socket.close()
+    this.readers.gone(socket)
   }
 
   /** The peer has gone. */
   gone(socket: WebSocket): SocketState {
     const state = this.stateOf(socket)
     this.set(socket, { k: 'closed', address: state.address })
+    this.readers.gone(socket)
     return state
   }
 }

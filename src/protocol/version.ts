@@ -1,5 +1,5 @@
 /** The release that `GET /status` reports; a test holds it equal to package.json. */
-export const ROUTER_VERSION = '0.5.0'
+export const ROUTER_VERSION = '0.6.0'
 
 /**
  * One line per change of the execution wire, oldest first, with the SHA-256 of what is published for requests and for
@@ -45,6 +45,13 @@ export const EXECUTION_WIRE_HISTORY = [
     requests: 'aaedd4313845130d34604cefbee034972236a4dac75e4fa9de82c1affecde2dc',
     responses: '3b9ca54974259d0823d0a5fa670d294e6f4dd75b05701b353f5b603613f0ca6e',
   },
+  {
+    version: 6,
+    since: '0.6.0',
+    change: 'decisions of devices on calls and gates, events of a session, the default policy, `ask_user`',
+    requests: '2dca8ed4d7c03b544b4be6fae213fcd15b56db6aa075dc97b5e5146bcc0eba43',
+    responses: 'b6380f7b5697a2e6ce3aaafa00b050d448bb8c48f449e7974ca7de3934ed2254',
+  },
 ] as const
 
 /** The same for the remote protocol. A phone updates late, so each line adds to the one before. */
@@ -55,5 +62,12 @@ export const REMOTE_WIRE_HISTORY = [
     change: 'the contract, `host` in rows, `url` in QR codes',
     requests: 'f903ecb252be5d21c57305198a5b143a89bc5cc4d262c2651cd888e76b5eb058',
     responses: '6b07a33fa6a80742205b6430501f07f9f41868f242e832f6f7cdf550d14ab403',
+  },
+  {
+    version: 2,
+    since: '0.6.0',
+    change: 'how far a decision has come, keys of encrypted messages',
+    requests: 'f903ecb252be5d21c57305198a5b143a89bc5cc4d262c2651cd888e76b5eb058',
+    responses: '83c8c0d4edee161906f6c4f076a54c7ca9cec4df7ccb111647cae01bc4f28d3c',
   },
 ] as const

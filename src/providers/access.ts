@@ -28,6 +28,16 @@ export const NO_ACCESS: Access = {
   cacheKey: (provider) => `${provider}\nnone`,
 }
 
+/** What may be used without any key of a request: for runs that devices start (D06, D14). */
+export const keylessAccess = (
+  deploymentProviders: boolean,
+  secrets: ReadonlyMap<Provider, string>,
+): Access => ({
+  credentialFor: (provider) => (deploymentProviders ? secrets.get(provider) : undefined),
+  mayUse: ({ local }) => deploymentProviders || !local,
+  cacheKey: (provider) => `${provider}\n${deploymentProviders ? 'deployment' : 'none'}`,
+})
+
 /**
  * A key of the request beats the deployment's. The deployment's keys, and endpoints that it calls local, serve the
  * first account only unless they are shared (D14).

@@ -1,19 +1,21 @@
 import { nextAlarm } from '../core/deadlines.ts'
-import { type MemoryFact, withChanges } from '../core/memory.ts'
-import { bundleOf, type ClearInput, messageRefs, openMessage, parseFact } from '../core/run/contents.ts'
+import type { MemoryFact } from '../core/memory.ts'
+import { needsSnapshot, projectEvents } from '../core/remote/project.ts'
+import { bundleOf, type ClearInput } from '../core/run/contents.ts'
 import type { RunInputEvent } from '../core/run/inputs.ts'
 import { type Standing, standingOf } from '../core/run/standing.ts'
-import { LEASE_HEARTBEAT_MS, type RunState } from '../core/run/state.ts'
+import { isOver, LEASE_HEARTBEAT_MS, type RunState } from '../core/run/state.ts'
 import { type Effect, type Step, type StepContext, step } from '../core/run/step.ts'
-import { toPastCall } from '../core/transcript.ts'
-import type { RunInput, TurnView } from '../core/turn-view.ts'
+import type { RunInput } from '../core/turn-view.ts'
 import { errorName } from '../protocol/error-name.ts'
-import { callsRef, factRef, inputRef } from '../protocol/execution/content-refs.ts'
+import { inputRef } from '../protocol/execution/content-refs.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
 import type { ContentRef } from '../protocol/execution/ids.ts'
-import type { SealedMap } from '../protocol/execution/sealed.ts'
 import type { TurnResponse } from '../protocol/execution/turn.ts'
+import type { RemoteErrorCode } from '../protocol/remote/errors.ts'
+import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
+import type { RemoteSessionSettings } from '../protocol/remote/session-settings.ts'
 import type { Access } from '../providers/access.ts'
 import type { ProviderMap } from '../providers/provider.ts'
 import { D1_DEADLINE_MS } from '../storage/d1/deadline.ts'
@@ -28,21 +30,27 @@ import {
   saveCheckpoint,
 } from '../storage/session/checkpoint.ts'
 import { commitStep } from '../storage/session/commit.ts'
+import { owingReceipt } from '../storage/session/copy-receipts.ts'
 import { type KeyRecord, saveKey } from '../storage/session/idempotency.ts'
-import { loadFacts, loadOwed, loadSealedFacts } from '../storage/session/memories.ts'
+import { queuedTexts } from '../storage/session/prompt-queue.ts'
+import { type StoredReceipt, saveReceipt } from '../storage/session/receipts.ts'
 import { HeldRing, type RingStore, storedRing } from '../storage/session/ring-segments.ts'
-import { isRunInput, loadClearInput, loadRunInput, openRunInput } from '../storage/session/run-input.ts'
-import { isSealed, loadSealed, sealedAmong } from '../storage/session/sealed-contents.ts'
+import { isRunInput } from '../storage/session/run-input.ts'
+import { isSealed, loadSealed } from '../storage/session/sealed-contents.ts'
 import { listedByRun, loadSession, type SessionRow, saveSession } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import { ModelCatalogue } from './catalogue.ts'
+import type { EventGateway } from './event-pusher.ts'
+import { Feed, type FeedStart } from './feed.ts'
 import { type ListGateway, Listing } from './listing.ts'
 import { forgetRequest, type LiveTurn, makeLiveTurn } from './live-turn.ts'
 import { OutboxPump } from './outbox-pump.ts'
-import { RING_FLUSH_MS, Ring } from './ring.ts'
+import { RemoteView } from './remote-view.ts'
 import { RowSource } from './row-source.ts'
 import { serveTurn } from './serve-turn.ts'
-import { type History, TranscriptWindow } from './transcript-window.ts'
+import type { Thoughts } from './text-gatherer.ts'
+import { answerClock, endThinking, NO_THINKING, thinkMore, thoughtsOf } from './thinking.ts'
+import { TurnMaterial } from './turn-material.ts'
 import { Vault } from './vault.ts'
 
 export type EngineDeps = {
@@ -50,6 +58,8 @@ export type EngineDeps = {
   db: D1Database
   /** Where the live list of a user is kept. */
   gateway(userId: string): ListGateway
+  /** Where the devices of a user are told of events. */
+  events(userId: string): EventGateway
   providers: ProviderMap
   /** Of a sealed session: what it is, and which key its envelopes are made with. */
   sealed: { sessionId: string; keyId: string } | null
@@ -57,6 +67,11 @@ export type EngineDeps = {
   /** Resolves when everything written so far is durable. */
   sync(): Promise<void>
   keepAlive(work: Promise<unknown>): void
+  /** The run may have come to its end: what was queued behind it can go on. */
+  becameIdle(): void
+  /** What devices are shown besides the run. */
+  settings?(): RemoteSessionSettings | null
+  takesImages?(): boolean
 }
 
 /** What a request adds to the input that it causes. */
@@ -66,11 +81,18 @@ export type RequestContext = {
   facts: readonly MemoryFact[]
   runInput: RunInput | null
   key: { key: string; digest: string } | null
+  /** Of a device's mutation: what it will be told if the step is accepted (D29). */
+  receipt?: StoredReceipt
+  /** Stored in the same transaction as the step. */
+  also?: (sql: Sql) => void
 }
+
+/** `cut`: no event tells of the change. `receipt`: of whoever asked for it. */
+export type ChangeOptions = { receipt?: StoredReceipt; cut?: boolean }
 
 export type Dispatched =
   | { ok: true; reply: Step['reply'] }
-  | { ok: false; failure: Failure }
+  | { ok: false; failure: Failure; remote?: RemoteErrorCode }
   | { ok: false; dropped: true }
 
 const NO_REQUEST: RequestContext = { access: null, facts: [], runInput: null, key: null }
@@ -86,31 +108,36 @@ export class RunEngine {
   readonly listing: Listing
   readonly #rows: RowSource
   #checkpoint: Checkpoint
-  readonly #ringStore: RingStore
-  #ring: Ring
-  readonly #transcript: TranscriptWindow
+  /** What turns are decided from. */
+  readonly material: TurnMaterial
+  readonly feed: Feed
+  readonly remote: RemoteView
   readonly #vault = new Vault()
   /** The answer to the last request that needed no turn, where it may not be stored (D20). */
   #heldReply: { key: string; outcome: TurnResponse } | null = null
-  #runInput: RunInput | null = null
   #live: LiveTurn | null = null
-  #flushTimer: ReturnType<typeof setTimeout> | null = null
   /** Undefined until something had to be set: what the platform has stored is not asked for. */
   #alarmAtMs: number | null | undefined
   #abandoned = false
+  /** The step that is being stored, for what is told of it in the same transaction. */
+  #committing: Step | null = null
   #isStarting = false
 
   constructor(deps: EngineDeps) {
     this.#deps = deps
     this.catalogue = new ModelCatalogue(deps.providers)
     this.#checkpoint = loadCheckpoint(deps.sql)
-    this.#ringStore = deps.sealed === null ? storedRing(deps.sql) : new HeldRing()
-    this.#ring = new Ring(this.#ringStore, this.#checkpoint.counters.ringReserved)
-    this.#transcript = new TranscriptWindow(deps.sql, { sealed: deps.sealed !== null })
+    this.material = new TurnMaterial({
+      sql: deps.sql,
+      sealed: deps.sealed,
+      vault: this.#vault,
+      checkpoint: () => this.#checkpoint,
+    })
     this.pump = new OutboxPump({
       sql: deps.sql,
       db: deps.db,
       checkpoint: () => this.#checkpoint,
+      labels: (session) => this.#rows.labels(session, this.#checkpoint),
       saveOutbox: (outbox) => this.#saveOutbox(outbox),
     })
     this.#rows = new RowSource(deps.sql)
@@ -125,13 +152,60 @@ export class RunEngine {
       lost: (epoch, byRun) => this.#registrationLost(epoch, byRun),
       keepAlive: deps.keepAlive,
     })
+    const store = deps.sealed === null ? storedRing(deps.sql) : new HeldRing()
+    this.remote = new RemoteView({
+      sql: deps.sql,
+      state: () => this.#committing?.state ?? this.#checkpoint.state,
+      session: () => this.#requireSession(),
+      row: () => this.row,
+      counters: () => this.#checkpoint.counters,
+      live: () => this.#liveAnswer(),
+      textOf: (ref) => this.#committing?.contents?.[ref] ?? this.#vault.texts.get(ref),
+      nowMs: () => Date.now(),
+      pending: () => queuedTexts(deps.sql).map((text) => ({ kind: 'queue', text })),
+      ...(deps.settings === undefined ? {} : { settings: deps.settings }),
+      takesImages: () => this.takesImages,
+    })
+    this.feed = new Feed(
+      {
+        store,
+        gateway: deps.events,
+        registration: () => {
+          const session = loadSession(deps.sql)
+          return session === null || !session.listed || session.epoch === null || session.deletedAtMs !== null
+            ? null
+            : { userId: session.userId, sessionId: session.sessionId, epoch: session.epoch }
+        },
+        snapshot: ({ id, sequence }) => ({
+          id,
+          sequence,
+          body: JSON.stringify(this.remote.snapshot({ id, sequence })),
+        }),
+        clock: () => ({ timing: this.remote.timing(), thoughts: this.#liveAnswer()?.thoughts ?? null }),
+        save: (work) =>
+          deps.sql.transaction(() => {
+            work()
+            this.#checkpoint = { ...this.#checkpoint, counters: this.#withFeed(this.#checkpoint.counters) }
+            saveCheckpoint(deps.sql, this.#checkpoint)
+          }),
+        keepAlive: deps.keepAlive,
+      },
+      this.#feedStart(store),
+    )
+  }
+
+  /** The object came up: what a crash left is cleared, and what is owed goes on. Called once, when everything around it is there. */
+  start(): void {
     this.#isStarting = true
     if (this.#checkpoint.state?.active) this.dispatch({ type: 'object_started' })
     this.#isStarting = false
     // The alarm that was set with what is owed stays as it is. Moving it here would take it from an object that is started
     // by it before it has rung: it would be started for nothing again and again.
-    if (this.#isFlushDue()) deps.keepAlive(this.pump.flush())
+    if (this.#isFlushDue()) this.#deps.keepAlive(this.pump.flush())
     this.listing.changed()
+    // What the devices were told before the object went is not known.
+    this.feed.announce()
+    this.#deps.becameIdle()
   }
 
   get state(): RunState | null {
@@ -148,16 +222,7 @@ export class RunEngine {
 
   /** What stays clear of what the current run was started with; null before the first. */
   get startedWith(): ClearInput | null {
-    if (this.#checkpoint.state === null) return null
-    return this.#deps.sealed === null ? this.#input() : loadClearInput(this.#deps.sql)
-  }
-
-  #input(): RunInput {
-    const { sql, sealed } = this.#deps
-    // What is open is not kept longer than its text: the vault alone says what is in memory.
-    if (sealed !== null) return openRunInput(sql, this.#vault.texts.get(inputRef(sealed.sessionId)) ?? null)
-    this.#runInput ??= loadRunInput(sql)
-    return this.#runInput
+    return this.material.startedWith
   }
 
   /** Where the run of a sealed session stands (D20); null before its first. */
@@ -192,21 +257,19 @@ export class RunEngine {
   }
 
   /** Stores a change of the session's own row, and owes D1 and the live list the new one. */
-  saveSession(session: SessionRow): SessionRow {
+  saveSession(session: SessionRow, how: ChangeOptions = {}): SessionRow {
     const { sql } = this.#deps
     const { outbox } = this.#checkpoint
     const counters = { ...this.#checkpoint.counters, rev: this.#checkpoint.counters.rev + 1 }
     const changed = { ...session, rev: counters.rev }
-    const isListing = changed.listed || loadSession(sql)?.listed === true
+    const before = loadSession(sql)
+    const isListing = changed.listed || before?.listed === true
     const listing = isListing ? (outbox.listing ?? Date.now()) : outbox.listing
-    const after = { ...this.#checkpoint, counters, outbox: { ...outbox, session: true, listing } }
-    sql.transaction(() => {
-      saveSession(sql, changed)
-      saveCheckpoint(sql, after)
-    })
-    this.#checkpoint = after
+    const next = { ...this.#checkpoint, counters, outbox: { ...outbox, session: true, listing } }
+    // Whoever follows shows the title, and a registration begins with a state of its own (RF 12).
+    const cut = before !== null && (before.title !== changed.title || before.epoch !== changed.epoch)
+    this.#storeChange(next, () => saveSession(sql, changed), { cut, ...how })
     this.#armAlarm()
-    this.listing.changed()
     return changed
   }
 
@@ -260,10 +323,6 @@ export class RunEngine {
     return changed
   }
 
-  get ring(): Ring {
-    return this.#ring
-  }
-
   /** The turn that is being served, or the last one that was, while this object remembers it. */
   liveTurn(turnId: string): LiveTurn | null {
     return this.#live?.turnId === turnId ? this.#live : null
@@ -273,7 +332,12 @@ export class RunEngine {
   dispatch(input: RunInputEvent, request: RequestContext = NO_REQUEST): Dispatched {
     const nowMs = Date.now()
     const result = step(this.#checkpoint.state, input, this.#context(nowMs, request))
-    if ('refused' in result) return { ok: false, failure: result.refused }
+    if ('refused' in result)
+      return {
+        ok: false,
+        failure: result.refused,
+        ...(result.remote === undefined ? {} : { remote: result.remote }),
+      }
     if ('dropped' in result) return { ok: false, dropped: true }
     this.#commit(result, nowMs, request)
     this.#remember(result, request)
@@ -281,16 +345,23 @@ export class RunEngine {
     if (active && request.access && this.#live?.turnId !== active.turnId) {
       // The turn that this one supersedes still has to be cut: it is found by the effect below.
       const superseded = this.#live
-      this.#live = makeLiveTurn(active.turnId, active.lease, request.access, this.#withOwed(request.facts))
+      this.#live = makeLiveTurn(
+        active.turnId,
+        active.lease,
+        request.access,
+        this.material.withOwed(request.facts),
+      )
       if (superseded) {
         this.#cancel(superseded, result.effects)
         superseded.channel.retire()
       }
     } else if (this.#live) {
-      if (result.writes.some(({ w }) => w === 'memory')) this.#live.facts = this.#withOwed(this.#live.facts)
+      if (result.writes.some(({ w }) => w === 'memory'))
+        this.#live.facts = this.material.withOwed(this.#live.facts)
       this.#cancel(this.#live, result.effects)
     }
     for (const effect of result.effects) this.#perform(effect)
+    if (isOver(result.state)) this.#deps.becameIdle()
     return { ok: true, reply: result.reply }
   }
 
@@ -305,7 +376,7 @@ export class RunEngine {
         ...sealed,
         held,
         isSealed: (ref) => isSealed(sql, ref),
-        factOf: (key) => this.#sealedFacts().find((fact) => fact.key === key)?.id ?? null,
+        factOf: (key) => this.material.sealedFacts().find((fact) => fact.key === key)?.id ?? null,
         bundle: runInput === null ? null : bundleOf(runInput),
       },
     }
@@ -321,33 +392,54 @@ export class RunEngine {
   }
 
   /** Stores one step whole. If storing fails, memory goes back to what is stored. */
-  #commit(result: Step, nowMs: number, { runInput, key }: RequestContext): void {
+  #commit(result: Step, nowMs: number, { runInput, key, receipt, also }: RequestContext): void {
     const { sql, sealed } = this.#deps
+    const before = this.#checkpoint.state
+    // What is taken out of the transcript no event tells either.
+    const isCut =
+      needsSnapshot(result.events, before, result.state) || result.writes.some(({ w }) => w === 'dropped')
+    const isTold = isCut || result.events.length > 0
+    const { last } = this.feed
     try {
       this.#checkpoint = sql.transaction(() => {
-        const ringReserved = this.#ring.store(result.events, nowMs)
-        const counters = { ...this.#checkpoint.counters, ringReserved }
-        const after = commitStep(sql, { ...this.#checkpoint, counters }, result, {
+        // What was said until now is the old turn's, as its clocks are.
+        if (isTold) this.feed.closeForStep()
+        const owing = receipt ? owingReceipt(sql, this.#checkpoint) : this.#checkpoint
+        const after = commitStep(sql, owing, result, {
           nowMs,
           runInput,
           sealedId: sealed?.sessionId ?? null,
+          tell: (counters) => {
+            this.#committing = result
+            if (runInput) this.#rows.begins(runInput)
+            this.feed.storeStep(projectEvents(result.events, this.remote), isCut ? newId() : null)
+            return this.#withFeed(isCut ? this.#withSight(counters) : counters)
+          },
         })
         if (key) saveKey(sql, key.key, keyRecord(key.digest, result, sealed !== null), nowMs)
+        if (receipt) saveReceipt(sql, receipt, nowMs)
+        also?.(sql)
         return after
       })
     } catch (error) {
       this.#checkpoint = loadCheckpoint(sql)
-      this.#ring = new Ring(this.#ringStore, this.#checkpoint.counters.ringReserved)
+      this.feed.reset(last, newId())
       throw error
+    } finally {
+      this.#committing = null
     }
-    this.#transcript.changed(this.#checkpoint.outbox.messagesFrom)
-    if (runInput) this.#rows.begins(runInput)
-    if (sealed !== null) this.#runInput = null
-    else if (runInput) this.#runInput = runInput
-    else if (result.writes.some(({ w }) => w === 'injected_input')) this.#runInput = null
-    this.#stopFlushTimer()
+    const isInjected = result.writes.some(({ w }) => w === 'injected_input')
+    this.material.changed(this.#checkpoint.outbox.messagesFrom, runInput ?? (isInjected ? 'other' : null))
     this.#armAlarm()
     this.listing.changed()
+    if (isTold) this.feed.stepStored({ ended: result.state.active === null })
+    if (receipt) this.#receiptStored()
+  }
+
+  /** D1 gets it with the end of the turn that it belongs to, or else now (D26). */
+  #receiptStored(): void {
+    this.#armAlarm()
+    if (this.#isFlushDue()) this.#deps.keepAlive(this.pump.flush())
   }
 
   #perform(effect: Effect): void {
@@ -381,14 +473,19 @@ export class RunEngine {
       await serveTurn(live, {
         providers: this.#deps.providers,
         state: () => this.#requireState(),
-        view: () => this.view(live),
-        closed: () => this.closed(),
-        memories: () => this.#memories(live),
+        view: () => this.material.view(live),
+        closed: () => this.material.closed(),
+        memories: () => this.material.memoriesOf(live),
         catalogue: () => this.catalogue.view(live.access, Date.now()),
         list: (provider, models, signal, localOnly) =>
           this.catalogue.list(provider, models, live.access, signal, localOnly),
         dispatch: (input) => this.dispatch(input).ok,
-        textArrived: (type, text) => this.#textArrived(type, text),
+        callBegins: () => {
+          live.thinking = NO_THINKING
+          live.calledAtMs = Date.now()
+        },
+        textArrived: (type, text) => this.#textArrived(live, type, text),
+        clock: () => answerClock(live.calledAtMs, live.thinking, Date.now()),
         routed: ({ purpose, provider, model, local, chosenBy, origin }) =>
           console.info(
             `route ${purpose} ${provider}/${model} local=${local} by=${JSON.stringify(chosenBy)} to ${origin}`,
@@ -416,98 +513,6 @@ export class RunEngine {
     live.channel.end({ k: 'outcome', outcome })
   }
 
-  /** Everything that is remembered for a request: what D1 told of the user, and what this object knows (EC 16). */
-  memories(facts: readonly MemoryFact[]): MemoryFact[] {
-    return [...this.#withOwed(facts), ...this.#sessionFacts()]
-  }
-
-  #memories(live: LiveTurn): MemoryFact[] {
-    return [...live.facts, ...this.#sessionFacts()]
-  }
-
-  #sessionFacts(): MemoryFact[] {
-    return this.#deps.sealed === null ? loadFacts(this.#deps.sql) : this.#sealedFacts()
-  }
-
-  /** The facts of a sealed session that are open. */
-  #sealedFacts(): (MemoryFact & { key: string })[] {
-    const facts = loadSealedFacts(this.#deps.sql)
-    const replaced = new Set(facts.map(({ replaces }) => replaces))
-    return facts.flatMap(({ id, localOnly, updatedAtMs }) => {
-      const text = replaced.has(id) ? undefined : this.#vault.texts.get(factRef(id))
-      return text === undefined
-        ? []
-        : [
-            {
-              scope: 'session' as const,
-              id,
-              ...parseFact(text),
-              ...(localOnly ? { localOnly: true as const } : {}),
-              updatedAtMs,
-            },
-          ]
-    })
-  }
-
-  /** What of a sealed session has to be opened before the turn can be decided; null when everything is in memory. */
-  closed(): SealedMap | null {
-    const { sealed, sql } = this.#deps
-    if (sealed === null) return null
-    const { transcript, pastAnswers } = this.#transcriptOf(this.#requireState().runId)
-    const needed = [
-      inputRef(sealed.sessionId),
-      ...transcript.flatMap(messageRefs),
-      ...pastAnswers.map(({ id }) => callsRef(id)),
-      ...loadSealedFacts(sql).map(({ id }) => factRef(id)),
-    ]
-    const isOpen = [...sealedAmong(sql, needed)].every((ref) => this.#vault.texts.has(ref))
-    this.#vault.keepOnly(new Set([...needed, ...(this.#requireState().unsealed?.refs ?? [])]))
-    // All of it or nothing: of what is open already the object may be evicted before the rest comes.
-    return isOpen ? null : loadSealed(sql, needed)
-  }
-
-  /** The user's facts with those changes of this session that D1 had not got when it told them. */
-  #withOwed(facts: readonly MemoryFact[]): MemoryFact[] {
-    const owed = this.#checkpoint.outbox.memory ? loadOwed(this.#deps.sql) : []
-    return withChanges(
-      facts,
-      owed.map(({ change }) => change),
-    )
-  }
-
-  /** Everything that the turn is decided from. */
-  view(live: LiveTurn): TurnView {
-    const state = this.#requireState()
-    return {
-      runInput: this.#input(),
-      runId: state.runId,
-      firstTurn: state.turn === 1,
-      planning: state.planning,
-      planApproved: state.planApproved,
-      remoteDeclined: state.remoteDeclined,
-      ...(state.localDeclined ? { localDeclined: true } : {}),
-      ...this.history(state.runId),
-      memories: this.#memories(live),
-    }
-  }
-
-  /** What of the transcript takes part in a turn of this run; null: of one that begins. */
-  history(runId: string | null): History {
-    const history = this.#transcriptOf(runId)
-    if (this.#deps.sealed === null) return history
-    const textOf = (ref: ContentRef) => this.#vault.texts.get(ref)
-    return {
-      ...history,
-      transcript: history.transcript.map((said) => openMessage(said, textOf)),
-      pastCalls: history.pastAnswers.flatMap((said) => openMessage(said, textOf).calls.map(toPastCall)),
-    }
-  }
-
-  /** As it is stored. */
-  #transcriptOf(runId: string | null): History {
-    return this.#transcript.read(this.#checkpoint.counters.message, runId)
-  }
-
   /** What a message that supersedes takes over from the turn it cuts. */
   partial(): LiveTurn['partial'] {
     const { state } = this.#checkpoint
@@ -520,6 +525,7 @@ export class RunEngine {
     const active = this.#checkpoint.state?.active
     // A gateway keeps the row of a run in memory at first: it may have lost what it was told.
     this.listing.ring({ again: active != null })
+    this.feed.announce()
     if (active && this.#live?.lease === active.lease)
       this.dispatch({ type: 'lease_renewed', lease: active.lease })
     if (this.#isFlushDue()) await this.pump.flush()
@@ -538,33 +544,111 @@ export class RunEngine {
     this.#abandoned = true
     this.pump.abandon()
     this.listing.close()
-    this.#stopFlushTimer()
+    this.feed.close()
     this.#live?.abort.abort()
     this.#live?.channel.end({ k: 'superseded', traceId: this.#checkpoint.state?.traceId ?? '' })
     this.#live = null
   }
 
-  #textArrived(type: 'text_delta' | 'reasoning_delta', text: string): void {
-    const full = this.#ring.delta(type, text, Date.now())
-    if (full) this.#flushRing()
-    else this.#flushTimer ??= setTimeout(() => this.#flushRing(), RING_FLUSH_MS)
+  #textArrived(live: LiveTurn, type: 'text_delta' | 'reasoning_delta', text: string): void {
+    const nowMs = Date.now()
+    if (type === 'text_delta') {
+      live.thinking = endThinking(live.thinking, nowMs)
+      this.feed.text(text)
+    } else {
+      live.thinking = thinkMore(live.thinking, text, nowMs)
+      this.feed.thought()
+    }
   }
 
-  #flushRing(): void {
-    this.#stopFlushTimer()
-    if (!this.#ring.hasUnstored) return
+  /** What the model has said so far in the call under way, as devices are shown it; null between calls. */
+  #liveAnswer(): { text: string; thoughts: Thoughts | null } | null {
+    const { state } = this.#checkpoint
+    const live = this.#live
+    if (!state?.active || live?.turnId !== state.active.turnId || live.partial === null) return null
+    return { text: live.partial.text, thoughts: thoughtsOf(live.thinking, Date.now()) }
+  }
+
+  /** A picture may be uploaded: as far as was known when the state last changed without an event, so that it changes with it. */
+  get takesImages(): boolean {
+    return this.#deps.takesImages !== undefined && this.#checkpoint.counters.blind !== true
+  }
+
+  #withSight({ blind: _, ...counters }: Counters): Counters {
+    return this.#deps.takesImages?.() === false ? { ...counters, blind: true } : counters
+  }
+
+  #withFeed(counters: Counters): Counters {
+    const { watched: _, ...rest } = counters
+    const { ringReserved, cut, watched } = this.feed.record
+    return { ...rest, ringReserved, cut, ...(watched ? { watched: true as const } : {}) }
+  }
+
+  /**
+   * Where the events go on. An object that died while it served a turn may have shown some that it had not stored: their
+   * numbers are not given out again. Otherwise the newest one is stored (D33).
+   */
+  #feedStart(store: RingStore): FeedStart {
+    const { state, counters } = this.#checkpoint
+    const { ringReserved: reserved, cut, watched = false } = counters
+    const stored = store.extent()?.lastSeq ?? null
+    const next = stored === null || state?.active ? reserved + 1 : stored + 1
+    return { next, reserved, cut: cut ?? { sequence: next - 1, id: newId() }, watched }
+  }
+
+  /** A device begins to follow: from now on the gateway is told of events. */
+  watch(): void {
+    if (this.feed.watch()) this.change(() => {}, {})
+  }
+
+  /** Stores a change that is no step of the machine, with the receipt of whoever asked for it. `cut`: no event tells of it. */
+  change(work: (sql: Sql) => void, how: ChangeOptions): void {
+    this.#storeChange(this.#checkpoint, work, how)
+  }
+
+  #storeChange(next: Checkpoint, work: (sql: Sql) => void, { receipt, cut }: ChangeOptions): void {
     const { sql } = this.#deps
-    sql.transaction(() => {
-      const ringReserved = this.#ring.store([], Date.now())
-      if (ringReserved === this.#checkpoint.counters.ringReserved) return
-      this.#checkpoint = { ...this.#checkpoint, counters: { ...this.#checkpoint.counters, ringReserved } }
-      saveCheckpoint(sql, this.#checkpoint)
-    })
+    const nowMs = Date.now()
+    const { last } = this.feed
+    const before = this.#checkpoint
+    this.#checkpoint = next
+    try {
+      sql.transaction(() => {
+        work(sql)
+        if (receipt) {
+          this.#checkpoint = owingReceipt(sql, this.#checkpoint)
+          saveReceipt(sql, receipt, nowMs)
+        }
+        if (cut) {
+          this.feed.closeForStep()
+          this.feed.storeStep([], newId())
+          this.#checkpoint = { ...this.#checkpoint, counters: this.#withSight(this.#checkpoint.counters) }
+        }
+        // `work` may have changed it as well.
+        this.#checkpoint = { ...this.#checkpoint, counters: this.#withFeed(this.#checkpoint.counters) }
+        saveCheckpoint(sql, this.#checkpoint)
+      })
+    } catch (error) {
+      this.#checkpoint = before
+      this.feed.reset(last, newId())
+      throw error
+    }
+    this.listing.changed()
+    if (receipt) this.#receiptStored()
+    if (cut) this.feed.announce()
   }
 
-  #stopFlushTimer(): void {
-    if (this.#flushTimer !== null) clearTimeout(this.#flushTimer)
-    this.#flushTimer = null
+  #requireSession(): SessionRow {
+    const session = loadSession(this.#deps.sql)
+    if (session === null) throw new Error('invariant broken: an engine without its session')
+    return session
+  }
+
+  /** The session's row of the live list, as it is now. */
+  get row(): RemoteSessionInfo {
+    const session = this.#requireSession()
+    const checkpoint = { ...this.#checkpoint, state: this.#committing?.state ?? this.#checkpoint.state }
+    return this.#rows.row({ ...session, epoch: session.epoch ?? 0 }, checkpoint)
   }
 
   #saveOutbox(outbox: Outbox): void {

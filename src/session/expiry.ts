@@ -1,4 +1,4 @@
-import type { SessionCutoffs } from '../storage/d1/retention.ts'
+import type { SessionCutoffs } from '../storage/d1/session-cutoffs.ts'
 import type { SessionRow } from '../storage/session/session-row.ts'
 
 /** Whether a session's time is over: an archived one counts from its archiving, any other from its last update (D31). */

@@ -2,6 +2,7 @@ import type { MemoryFact } from '../core/memory.ts'
 import type { Partial } from '../core/run/inputs.ts'
 import type { CallRecord } from '../core/run/writes.ts'
 import { type Access, NO_ACCESS } from '../providers/access.ts'
+import { NO_THINKING, type Thinking } from './thinking.ts'
 import { TurnChannel } from './turn-channel.ts'
 
 /** A turn that this object is serving: what exists in memory only, and is gone with it. */
@@ -18,6 +19,10 @@ export type LiveTurn = {
   partial: Partial | null
   /** The calls of this turn that have ended. */
   calls: CallRecord[]
+  /** The thinking of the call under way (RF 13). */
+  thinking: Thinking
+  /** When the call under way was made. */
+  calledAtMs: number
   /** An earlier answer of this turn put text into the stream. */
   spoke: boolean
 }
@@ -36,6 +41,8 @@ export const makeLiveTurn = (
   facts,
   partial: null,
   calls: [],
+  thinking: NO_THINKING,
+  calledAtMs: 0,
   spoke: false,
 })
 

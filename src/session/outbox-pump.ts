@@ -6,10 +6,12 @@ import { sessionExists } from '../storage/d1/sessions.ts'
 import { MAX_BATCH_BYTES, MAX_BATCH_STATEMENTS } from '../storage/limits.ts'
 import { drain, retryDelayMs } from '../storage/outbox.ts'
 import { type Checkpoint, EMPTY_OUTBOX, isDrained, type Outbox } from '../storage/session/checkpoint.ts'
+import { newestReceiptSeq, receiptsToCopy } from '../storage/session/copy-receipts.ts'
 import { messagesToCopy, turnsToCopy } from '../storage/session/copy-rows.ts'
 import { loadOwed, type OwedChange, settleOwed } from '../storage/session/memories.ts'
-import { loadSession } from '../storage/session/session-row.ts'
+import { loadSession, type SessionRow } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
+import type { SessionLabels } from './row-source.ts'
 import { ANSWER_WAIT_MS, atMost } from './waiting.ts'
 
 type Batch = CopyBatch & {
@@ -23,6 +25,8 @@ export type PumpDeps = {
   sql: Sql
   db: D1Database
   checkpoint(): Checkpoint
+  /** What lists show of the session beside its own row. */
+  labels(session: SessionRow): SessionLabels
   /** Stores the outbox, and wakes the object at its retry. */
   saveOutbox(outbox: Outbox): void
 }
@@ -55,14 +59,14 @@ export class OutboxPump {
   }
 
   async #drain(): Promise<void> {
-    const { sql, db, checkpoint, saveOutbox } = this.#deps
+    const { sql, db, checkpoint, labels, saveOutbox } = this.#deps
     const database = openDatabase(db)
     await drain<Batch>({
-      next: () => (this.#abandoned ? null : nextBatch(sql, checkpoint())),
+      next: () => (this.#abandoned ? null : nextBatch(sql, checkpoint(), labels)),
       write: (batch) => withDeadline(writeCopy(database, batch), D1_DEADLINE_MS),
       written: (batch) => {
         if (this.#abandoned) return
-        saveOutbox(afterWrite(checkpoint(), batch, settleOwed(sql, batch.memory)))
+        saveOutbox(afterWrite(sql, checkpoint(), batch))
       },
       stillWanted: async () =>
         this.#abandoned ||
@@ -83,7 +87,7 @@ export class OutboxPump {
   }
 }
 
-function nextBatch(sql: Sql, { outbox, counters }: Checkpoint): Batch | null {
+function nextBatch(sql: Sql, { outbox, counters }: Checkpoint, labelsOf: PumpDeps['labels']): Batch | null {
   if (isDrained(outbox)) return null
   const session = loadSession(sql)
   if (!session || session.deletedAtMs !== null) return null
@@ -103,11 +107,18 @@ function nextBatch(sql: Sql, { outbox, counters }: Checkpoint): Batch | null {
         ? { rows: [], to: undefined }
         : turnsToCopy(sql, outbox.turnsFrom, { rows: turnRoom, bytes }, sealed)
   const memoryRoom = turnRoom - turns.rows.length
+  const memory = outbox.memory && memoryRoom > 0 ? loadOwed(sql, memoryRoom) : []
+  const receiptRoom = memoryRoom - memory.length
   return {
     session,
+    shown: { ...labelsOf(session), messageCount: counters.message },
     messages: messages.rows,
     turns: turns.rows,
-    memory: outbox.memory && memoryRoom > 0 ? loadOwed(sql, memoryRoom) : [],
+    memory,
+    receipts:
+      outbox.receiptsFrom !== null && receiptRoom > 0
+        ? receiptsToCopy(sql, outbox.receiptsFrom, receiptRoom)
+        : [],
     rev: counters.rev,
     messagesTo: messages.to,
     turnsTo: turns.to,
@@ -120,8 +131,14 @@ const ofSession = (owed: readonly OwedChange[]): OwedChange[] =>
   owed.filter(({ change }) => change.scope === 'session')
 
 /** What is still owed after a batch: nothing new may be forgotten that was committed while it was on its way. */
-function afterWrite({ outbox, counters }: Checkpoint, batch: Batch, memory: boolean): Outbox {
-  const calm: Outbox = { ...outbox, memory, failures: 0, retryAtMs: null }
+function afterWrite(sql: Sql, { outbox, counters }: Checkpoint, batch: Batch): Outbox {
+  const calm: Outbox = {
+    ...outbox,
+    memory: settleOwed(sql, batch.memory),
+    receiptsFrom: receiptsAfter(sql, outbox, batch),
+    failures: 0,
+    retryAtMs: null,
+  }
   if (counters.rev !== batch.rev) return calm
   const { messagesTo, turnsTo } = batch
   return {
@@ -130,4 +147,12 @@ function afterWrite({ outbox, counters }: Checkpoint, batch: Batch, memory: bool
     messagesFrom: messagesTo === null ? null : messagesTo + 1,
     turnsFrom: turnsTo === undefined ? outbox.turnsFrom : turnsTo === null ? null : turnsTo + 1,
   }
+}
+
+/** Receipts do not change, so that only their number tells what is left of them. */
+function receiptsAfter(sql: Sql, { receiptsFrom }: Outbox, { receipts }: Batch): number | null {
+  const last = receipts.at(-1)
+  if (receiptsFrom === null) return null
+  const from = last === undefined ? receiptsFrom : last.seq + 1
+  return newestReceiptSeq(sql) >= from ? from : null
 }

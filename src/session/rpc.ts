@@ -7,9 +7,14 @@ import type { SessionDetail, SessionSummary, UpdateSessionRequest } from '../pro
 import type { Trace } from '../protocol/execution/trace.ts'
 import type { RunResponse } from '../protocol/execution/turn.ts'
 import type { SessionUsageResponse } from '../protocol/execution/usage.ts'
+import type { ResyncReason } from '../protocol/remote/events.ts'
+import type { SESSION_OPERATIONS } from '../protocol/remote/operation-kinds.ts'
+import type { RemoteOperation } from '../protocol/remote/operations.ts'
+import type { OutrightResult } from '../protocol/remote/results.ts'
+import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
 import type { Result } from '../protocol/result.ts'
 import type { Caller } from '../providers/access.ts'
-import type { SessionCutoffs } from '../storage/d1/retention.ts'
+import type { SessionCutoffs } from '../storage/d1/session-cutoffs.ts'
 import type { FactPatch } from '../storage/session/memories.ts'
 
 /**
@@ -36,6 +41,77 @@ export type TurnOptions = {
 
 export type TurnAnswer =
   | { kind: 'json'; body: RunResponse }
+  | { kind: 'stream'; stream: ReadableStream<Uint8Array> }
+  | { kind: 'failure'; failure: Failure }
+
+/** Who acts on a session through the gateway: a device, or a program with the owner's token (D38). */
+export type Actor = {
+  /** Receipts are kept under it. */
+  id: string
+  /** Whether the deployment's own keys and endpoints serve this user (D14). */
+  deploymentProviders: boolean
+}
+
+/** A snapshot as it is sent: `body` is the JSON of a `RemoteSnapshot`. */
+export type HeldSnapshot = { id: string; sequence: number; body: string }
+
+/**
+ * Events without a gap from `first` to `last` (`first - 1` when there are none), each the JSON of a `RemoteEvent`. `more`:
+ * pull again behind `last`. `snapshot` replaces what they led to and is sent after them.
+ */
+export type Replay = {
+  first: number
+  events: string[]
+  last: number
+  more: boolean
+  snapshot: HeldSnapshot | null
+}
+
+/** `after`: the last sequence that the device has applied; null attaches without a cursor. */
+export type AttachRequest = { registrationEpoch: number; after: number | null; snapshotId: string | null }
+
+/** `stale`: the session is not listed under this registration any more. */
+export type AttachAnswer =
+  | { k: 'attached'; snapshot: HeldSnapshot; resync: ResyncReason | null }
+  | { k: 'resumed'; replay: Replay }
+  | { k: 'stale' }
+
+/** What a follower lacks after a sequence. `resync`: that cannot be told any more, and a snapshot stands for it. */
+export type PullAnswer =
+  | { k: 'replay'; replay: Replay }
+  | { k: 'resync'; reason: ResyncReason; snapshot: HeldSnapshot }
+  | { k: 'stale' }
+
+export type SessionOperation = Exclude<
+  Extract<RemoteOperation, { type: (typeof SESSION_OPERATIONS)[number] }>,
+  { type: 'attach_session' | 'detach_session' }
+>
+
+export type OperationRequest = {
+  requestId: string
+  registrationEpoch: number
+  /** SHA-256 of what is asked, however it was spelled (RF 28). */
+  digest: string
+  operation: SessionOperation
+}
+
+/** `receipt` is null for what changes nothing. */
+export type OperationAnswer = { receipt: 'applied' | 'rejected' | null; result: OutrightResult }
+
+/** `received`: it is being decided. */
+export type ReceiptStatus = { receipt: 'applied' | 'rejected' | 'received'; result?: OutrightResult }
+
+/** Where a program that follows the events stopped reading; `snapshotId` is that of the newest snapshot it has. */
+export type EventCursor = { after: number; snapshotId: string | null }
+
+/** `page`: one JSON text, waited for as long as `waitMs` while there is nothing. */
+export type EventsView = { cursor: EventCursor | null } & (
+  | { stream: true }
+  | { stream: false; waitMs: number }
+)
+
+export type EventsAnswer =
+  | { kind: 'page'; body: string }
   | { kind: 'stream'; stream: ReadableStream<Uint8Array> }
   | { kind: 'failure'; failure: Failure }
 
@@ -69,4 +145,20 @@ export interface SessionRpc {
   delisted(userId: string, epoch: number): Promise<void>
   /** The gateway asks for the row of a session that it has not heard of for long. False: there is no such session. */
   relist(userId: string): Promise<boolean>
+  /** Where a device begins to follow the session: one cut of its state and its events (D34). Whoever attaches is told of events. */
+  attach(userId: string, request: AttachRequest): Promise<AttachAnswer>
+  /** What a follower that has missed something lacks (D34). */
+  pull(userId: string, request: AttachRequest & { after: number }): Promise<PullAnswer>
+  /** An operation of a device on this session (remote protocol, "Operations"). */
+  operate(userId: string, actor: Actor, request: OperationRequest): Promise<OperationAnswer>
+  /** What became of an earlier mutation of this actor; null when it is not known here. `registrationEpoch` null: any. */
+  requestStatus(
+    userId: string,
+    actorId: string,
+    target: { requestId: string; registrationEpoch: number | null },
+  ): Promise<ReceiptStatus | null>
+  /** What happens in the session, for programs: listed live or not (D38). */
+  events(userId: string, view: EventsView): Promise<EventsAnswer>
+  /** Lists the session live, where it is not yet; its row. Null: there is no such session, or it is archived. */
+  share(userId: string): Promise<RemoteSessionInfo | null>
 }

@@ -1,6 +1,7 @@
 import { grantsOf } from '../core/run/grants.ts'
 import { type Standing, toRunResponse } from '../core/run/standing.ts'
 import type { RunState } from '../core/run/state.ts'
+import { withDecisions } from '../core/run/with-decisions.ts'
 import type { Grant, TurnResponse } from '../protocol/execution/turn.ts'
 import type { KeyedOutcome } from '../storage/session/idempotency.ts'
 import type { Sql } from '../storage/session/sql.ts'
@@ -10,7 +11,10 @@ import type { RunEngine } from './engine.ts'
 import type { TurnAnswer } from './rpc.ts'
 import { END_ONLY } from './turn-channel.ts'
 
-/** What a run answers to whoever started a turn of it, sends a request again, or asks where it stands. Changes nothing. */
+/**
+ * What a run answers to whoever started a turn of it, sends a request again, or asks where it stands. It changes nothing
+ * but how far the decisions of devices have come (D10).
+ */
 export class RunAnswers {
   readonly #sql: Sql
 
@@ -24,6 +28,8 @@ export class RunAnswers {
     sessionId: string,
     { stream, lastEventId }: { stream: boolean; lastEventId: string | null },
   ): TurnAnswer {
+    // Whoever asks for the state of the run is its driver, and is shown what devices decided.
+    if (!stream && engine.state?.active === null) engine.dispatch({ type: 'decision_delivered' })
     const { state } = engine
     const held = state === null ? [] : grantsOf(state)
     const grants = held.length === 0 ? {} : { grants: held }
@@ -64,7 +70,10 @@ export class RunAnswers {
       status: 'idle' as const,
       data: { trace_id: state?.traceId ?? `trace:${sessionId}` },
     }
-    if (!stream) return { kind: 'json', body: { ...envelope, ...grants } }
+    if (!stream) {
+      const decided = state === null ? envelope : withDecisions(envelope, state)
+      return { kind: 'json', body: { ...decided, ...grants } }
+    }
     const ended = turnId === null || lastEventId !== null ? null : engine.liveTurn(turnId)
     // Its own events rather than their replay, while they are held: an id then means one event only.
     if (ended?.channel.holdsAfter(0)) return { kind: 'stream', stream: ended.channel.read(0) }
@@ -74,16 +83,20 @@ export class RunAnswers {
   /** The current envelope of a sealed session: as it was told while that is in memory, else as the state tells it. */
   #ofSealed(
     engine: RunEngine,
-    { phase, checkpointTurnId }: RunState,
+    state: RunState,
     standing: Standing,
     { stream, endOnly, grants }: { stream: boolean; endOnly: boolean; grants: { grants?: Grant[] } },
   ): TurnAnswer {
+    const { phase, checkpointTurnId } = state
     const live = checkpointTurnId === null ? null : engine.liveTurn(checkpointTurnId)
     const told = live?.channel.outcome ?? null
     // What a failed or stopped turn left to seal stands in no outcome of a turn.
     const isTold =
       told !== null && !(phase.k === 'AwaitingEncrypt' && (told.status === 'error' || phase.stopped))
-    if (!stream) return { kind: 'json', body: { ...(isTold ? told : toRunResponse(standing)), ...grants } }
+    if (!stream) {
+      const decided = withDecisions(isTold ? told : toRunResponse(standing), state)
+      return { kind: 'json', body: { ...decided, ...grants } }
+    }
     if (isTold && !endOnly && live?.channel.holdsAfter(0))
       return { kind: 'stream', stream: live.channel.read(0) }
     return outcomeAnswer(checkpointTurnId ?? 'idle', isTold ? told : standing.outcome, {
@@ -91,6 +104,16 @@ export class RunAnswers {
       // A call without its arguments is not announced as one to run.
       endOnly: endOnly || standing.lost.length > 0,
     })
+  }
+
+  /**
+   * What a message learns that answers a gate or a question which a device has settled meanwhile: the turn that is being
+   * served, when it is through, or the current envelope (D05).
+   */
+  async afterDevice(engine: RunEngine, sessionId: string, stream: boolean): Promise<TurnAnswer> {
+    const active = engine.state?.active ?? null
+    const answer = active === null ? null : await this.ofTurn(engine, active.turnId, stream)
+    return answer ?? this.current(engine, sessionId, { stream, lastEventId: null })
   }
 
   /** What a known key stands for; null where a crash has taken it: the request may be processed again. */

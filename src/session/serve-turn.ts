@@ -22,7 +22,7 @@ import {
 } from '../core/resolve.ts'
 import type { Partial, RunInputEvent, TurnReport } from '../core/run/inputs.ts'
 import { passedGate, type RunState } from '../core/run/state.ts'
-import type { CallRecord, TracePayload } from '../core/run/writes.ts'
+import type { AnswerClock, CallRecord, TracePayload } from '../core/run/writes.ts'
 import { type Catalogue, type Choice, chooseModel } from '../core/select.ts'
 import type { TurnView } from '../core/turn-view.ts'
 import { turnUsage } from '../core/usage.ts'
@@ -49,7 +49,11 @@ export type ServeDeps = {
   list(provider: Provider, models: readonly string[], signal: AbortSignal, localOnly: boolean): Promise<void>
   /** Commits what happened; false when the turn no longer holds the lock. */
   dispatch(input: RunInputEvent): boolean
+  /** A model is about to be called: its clocks begin. */
+  callBegins(): void
   textArrived(type: 'text_delta' | 'reasoning_delta', text: string): void
+  /** How long the call under way has taken so far. */
+  clock(): AnswerClock
   routed(route: RouteRecord): void
 }
 
@@ -144,7 +148,8 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
       // A fact that only local models may see stands in the call that recorded it as well (U37).
       const remembers = localOnly && calls.some((made) => made.to === 'model' && made.memory !== undefined)
       live.spoke ||= answer.text !== ''
-      const settled = settle(remembers ? { ...call, localOnly: true } : call, 'answered', answer.usage, model)
+      const answered = { ...call, clock: deps.clock(), ...(remembers ? { localOnly: true as const } : {}) }
+      const settled = settle(answered, 'answered', answer.usage, model)
       live.calls.push(settled)
       deps.dispatch({
         type: 'model_responded',
@@ -163,7 +168,7 @@ export async function serveTurn(live: LiveTurn, deps: ServeDeps): Promise<void> 
     const cause = toFailure(answer, answer.failure, model)
     failed.add(reference)
     if (answer.spoke || !isFallbackEligible(answer.failure.category)) {
-      const partial = { text: answer.text, call: settled }
+      const partial = { text: answer.text, call: { ...settled, clock: deps.clock() } }
       const ended = {
         type: 'turn_failed',
         lease: live.lease,
@@ -247,6 +252,7 @@ async function invoke(
   const credential = live.access.credentialFor(model.provider)
   const answer: Answer = { text: '', calls: [], usage: null, failure: null, ending: null, spoke: false }
   const partial: Partial = { text: '', call: { ...call, status: 'cancelled' } }
+  deps.callBegins()
   live.partial = partial
   const egress = makeEgress({
     record: deps.routed,
@@ -269,6 +275,7 @@ async function invoke(
           answer.text += event.delta
           partial.text = answer.text
         }
+        partial.call = { ...partial.call, clock: deps.clock() }
         live.channel.push(event)
         deps.textArrived(event.type, event.delta)
         break

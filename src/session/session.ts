@@ -1,5 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
-import { refuseFact } from '../core/memory.ts'
+import { takesImages } from '../core/images/takes-images.ts'
+import { MAX_FACTS_PER_SCOPE, refuseFact } from '../core/memory.ts'
+import { AUTO_PROFILE } from '../core/operations/session-settings.ts'
 import { isKeptLocal } from '../core/privacy/kept-local.ts'
 import { bundleOf } from '../core/run/contents.ts'
 import { sessionUsage } from '../core/usage.ts'
@@ -12,19 +14,25 @@ import type { PreviewResponse } from '../protocol/execution/preview.ts'
 import type { SessionDetail, SessionSummary, UpdateSessionRequest } from '../protocol/execution/session.ts'
 import type { Trace } from '../protocol/execution/trace.ts'
 import type { SessionUsageResponse } from '../protocol/execution/usage.ts'
+import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { toWireTime } from '../protocol/time.ts'
-import { type Caller, makeAccess } from '../providers/access.ts'
+import { type Caller, keylessAccess, makeAccess } from '../providers/access.ts'
 import { type ProviderConfig, parseProviderConfig, textVars } from '../providers/config.ts'
 import { makeProviders } from '../providers/registry.ts'
 import { openDatabase } from '../storage/d1/database.ts'
 import { D1_DEADLINE_MS, withDeadline } from '../storage/d1/deadline.ts'
-import { writeChanges } from '../storage/d1/memory.ts'
-import { expireTraceCopies, type SessionCutoffs } from '../storage/d1/retention.ts'
+import { loadUserFacts, writeChanges } from '../storage/d1/memory.ts'
+import { writeReceipts } from '../storage/d1/receipts.ts'
+import { expireTraceCopies } from '../storage/d1/retention.ts'
+import type { SessionCutoffs } from '../storage/d1/session-cutoffs.ts'
 import { deleteSession } from '../storage/d1/sessions.ts'
+import { loadDefaultPolicy } from '../storage/d1/settings.ts'
 import { digestOf } from '../storage/digest.ts'
+import { newId } from '../storage/ids.ts'
 import { makeSql } from '../storage/object-sql.ts'
 import { retryDelayMs, retryDelaySinceMs } from '../storage/outbox.ts'
+import { owedReceipts } from '../storage/session/copy-receipts.ts'
 import { loadKey } from '../storage/session/idempotency.ts'
 import { deleteFact, type FactPatch, loadOwed, putFact, toRecord } from '../storage/session/memories.ts'
 import { migrateSession } from '../storage/session/migrations.ts'
@@ -48,18 +56,36 @@ import {
 import { outcomeAnswer } from './answers.ts'
 import { refuseLargeBundle, refuseOverfull } from './bounds.ts'
 import { type RequestContext, RunEngine } from './engine.ts'
+import type { EventGateway } from './event-pusher.ts'
+import { eventPage, eventStream } from './event-stream.ts'
 import { isExpired } from './expiry.ts'
 import { lineStream, sessionRecords } from './export.ts'
 import { listFacts } from './facts.ts'
 import type { ListGateway } from './listing.ts'
 import { refuseLongResults } from './long-results.ts'
 import { refuseLongWords } from './long-words.ts'
+import { Operations } from './operations/operations.ts'
 import { previewTurn } from './preview.ts'
-import type { NewSession, SessionRpc, TurnAnswer, TurnOptions } from './rpc.ts'
+import type {
+  Actor,
+  AttachAnswer,
+  AttachRequest,
+  EventsAnswer,
+  EventsView,
+  NewSession,
+  OperationAnswer,
+  OperationRequest,
+  PullAnswer,
+  ReceiptStatus,
+  SessionRpc,
+  TurnAnswer,
+  TurnOptions,
+} from './rpc.ts'
 import { RunAnswers } from './run-answers.ts'
 import { clearMessages, openTraces, sealedMessages } from './sealed-views.ts'
-import { withSettled } from './settled.ts'
+import { isSettledByDevice, withSettled } from './settled.ts'
 import { policiesOf, traceWindow } from './traces.ts'
+import { Uploads } from './uploads.ts'
 import { ANSWER_WAIT_MS, atMost } from './waiting.ts'
 
 /** What the object needs of its deployment; providers are read from the text variables. */
@@ -79,6 +105,9 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   readonly #answers: RunAnswers
   readonly #config: ProviderConfig
   #engine: RunEngine | null = null
+  #operations: Operations | null = null
+  /** Whether the deployment's own providers serve the user, as the gateway said last (D14). */
+  #servesDeployment = true
   #alarmFailures = 0
 
   constructor(ctx: DurableObjectState, env: SessionEnv) {
@@ -104,14 +133,61 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       db: this.env.DB,
       // The stub's generated type is too deep to spell out; the interface is what it serves.
       gateway: (userId) => this.env.GATEWAY.getByName(userId) as unknown as ListGateway,
+      events: (userId) => this.env.GATEWAY.getByName(userId) as unknown as EventGateway,
       providers: makeProviders(this.#config),
       setAlarm: (atMs) =>
         this.ctx.waitUntil(atMs === null ? this.ctx.storage.deleteAlarm() : this.ctx.storage.setAlarm(atMs)),
       sync: () => this.ctx.storage.sync(),
       keepAlive: (work) => this.ctx.waitUntil(work),
+      becameIdle: () => this.#operations?.runNext(),
+      settings: () => this.#operations?.settings() ?? null,
+      takesImages: () => this.#engine !== null && this.#takesImages(this.#engine),
     })
     this.#engine = engine
+    this.#operations = this.#makeOperations(engine)
+    // A stray object may have tables and no session: it died while it was made.
+    if (session !== null) engine.start()
     return engine
+  }
+
+  #makeOperations(engine: RunEngine): Operations {
+    const session = (): SessionRow => {
+      const row = loadSession(this.#sql)
+      if (row === null) throw new Error('invariant broken: an operation on no session')
+      return row
+    }
+    const uploads = new Uploads({
+      sql: this.#sql,
+      nowMs: () => Date.now(),
+      takesImages: () => engine.takesImages && this.#takesImages(engine),
+    })
+    return new Operations({
+      sql: this.#sql,
+      engine,
+      view: engine.remote,
+      uploads,
+      session,
+      access: async ({ deploymentProviders }) => keylessAccess(deploymentProviders, this.#config.secrets),
+      facts: () => loadUserFacts(openDatabase(this.env.DB), session().userId, MAX_FACTS_PER_SCOPE),
+      defaultPolicy: () => loadDefaultPolicy(openDatabase(this.env.DB), session().userId),
+      sync: () => this.ctx.storage.sync(),
+      keepAlive: (work) => this.ctx.waitUntil(work),
+      nowMs: () => Date.now(),
+      newId,
+    })
+  }
+
+  /** A prompt with a picture could be served, by what the runs of devices may use. */
+  #takesImages(engine: RunEngine): boolean {
+    const { startedWith } = engine
+    if (engine.isSealed || startedWith === null) return false
+    const chosen = this.#operations?.settings()?.selected_model
+    const access = keylessAccess(this.#servesDeployment, this.#config.secrets)
+    return takesImages(
+      startedWith.policy.routing,
+      chosen === undefined || chosen === AUTO_PROFILE ? null : chosen,
+      engine.catalogue.view(access, Date.now()),
+    )
   }
 
   /** Makes the session. Called once, before anyone else knows its id. */
@@ -182,6 +258,8 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       sharingOff: patch.shared == null ? session.sharingOff : !patch.shared,
     }
     const changed = engine.saveSession(patch.shared && !session.listed ? listedAnew(patched, nowMs) : patched)
+    // What was queued waited for the session to come back.
+    if (archivedAtMs === null) this.#operations?.runNext()
     await this.ctx.storage.sync()
     await Promise.all([engine.pump.flush(), atMost(engine.listing.told(), ANSWER_WAIT_MS)])
     return ok(toSummary(changed))
@@ -199,6 +277,80 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     const found = this.#open(userId, { archivedToo: true })
     if (found.ok) found.value.engine.relist()
     return found.ok
+  }
+
+  async share(userId: string): Promise<RemoteSessionInfo | null> {
+    const found = this.#open(userId)
+    if (!found.ok) return null
+    const { session, engine } = found.value
+    if (!session.listed) {
+      engine.saveSession({ ...listedAnew(session, Date.now()), sharingOff: false })
+      await this.ctx.storage.sync()
+      await atMost(engine.listing.told(), ANSWER_WAIT_MS)
+    }
+    return engine.row
+  }
+
+  async attach(
+    userId: string,
+    { registrationEpoch, after, snapshotId }: AttachRequest,
+  ): Promise<AttachAnswer> {
+    const engine = this.#listed(userId, registrationEpoch)
+    if (engine === null) return { k: 'stale' }
+    engine.watch()
+    if (after === null) return { k: 'attached', snapshot: engine.feed.attach(), resync: null }
+    const answer = engine.feed.pull(after, snapshotId)
+    return answer.k === 'replay'
+      ? { k: 'resumed', replay: answer.replay }
+      : { k: 'attached', snapshot: answer.snapshot, resync: answer.reason }
+  }
+
+  async pull(
+    userId: string,
+    { registrationEpoch, after, snapshotId }: AttachRequest & { after: number },
+  ): Promise<PullAnswer> {
+    const engine = this.#listed(userId, registrationEpoch)
+    if (engine === null) return { k: 'stale' }
+    engine.watch()
+    return engine.feed.pull(after, snapshotId)
+  }
+
+  /** The events for programs that hold no socket; nobody is told of them for this, and nothing is stored (D38). */
+  async events(userId: string, view: EventsView): Promise<EventsAnswer> {
+    const found = this.#open(userId)
+    if (!found.ok) return { kind: 'failure', failure: found.error }
+    const { feed } = found.value.engine
+    if (view.stream)
+      return { kind: 'stream', stream: eventStream(feed, view.cursor, () => this.#open(userId).ok) }
+    return { kind: 'page', body: await eventPage(feed, view.cursor, view.waitMs) }
+  }
+
+  async operate(userId: string, actor: Actor, request: OperationRequest): Promise<OperationAnswer> {
+    const found = this.#open(userId)
+    if (!found.ok || this.#operations === null)
+      return {
+        receipt: null,
+        result: { type: 'error', code: 'not_found', message: 'there is no such session' },
+      }
+    this.#servesDeployment = actor.deploymentProviders
+    return this.#operations.serve(actor, request)
+  }
+
+  async requestStatus(
+    userId: string,
+    actorId: string,
+    target: { requestId: string; registrationEpoch: number | null },
+  ): Promise<ReceiptStatus | null> {
+    const found = this.#open(userId, { archivedToo: true })
+    return found.ok && this.#operations !== null ? this.#operations.status(actorId, target) : null
+  }
+
+  /** The engine of a session that is listed under this registration; null for any other. */
+  #listed(userId: string, registrationEpoch: number): RunEngine | null {
+    const found = this.#open(userId)
+    if (!found.ok) return null
+    const { session, engine } = found.value
+    return session.listed && session.epoch === registrationEpoch ? engine : null
   }
 
   /** Deletes everything. From the first line on the session answers nothing, whatever D1 does (D26). */
@@ -261,6 +413,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
           driver: { kind: 'http' },
           policyDigest,
           localOnly: isKeptLocal(body),
+          keyed: Object.keys(caller.credentials),
         },
         request,
       )
@@ -269,7 +422,8 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
 
   async continueRun(caller: Caller, body: ContinueRequest, options: TurnOptions): Promise<TurnAnswer> {
     const access = await makeAccess(caller, this.#config.secrets)
-    return this.#admit(caller, options, access, null, (engine, request) => {
+    const settled: { in: RunEngine | null } = { in: null }
+    const answer = await this.#admit(caller, options, access, null, (engine, request) => {
       const asked = { digest: options.digest, message: body }
       const tooMuch =
         refuseLongResults(body) ??
@@ -286,12 +440,17 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
           message: body,
           partial: engine.partial(),
           localOnly: startedWith !== null && isKeptLocal(startedWith),
+          keyed: Object.keys(caller.credentials),
         },
         request,
       )
       if (dispatched.ok || !('failure' in dispatched)) return dispatched
+      if (isSettledByDevice(state, body)) settled.in = engine
       return { ok: false, failure: withSettled(this.#sql, state, body, dispatched.failure) }
     })
+    // A device was first: whoever answers now learns where that has led (D05).
+    const engine = settled.in
+    return engine === null ? answer : this.#answers.afterDevice(engine, engine.row.session_id, options.stream)
   }
 
   /** Takes back what the user allowed for the rest of the run; works while a turn is served (U23). */
@@ -326,8 +485,8 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     return previewTurn({
       body,
       // What is sealed a preview cannot ask to have opened (EC 2.13).
-      ...(engine.isSealed ? NO_HISTORY : engine.history(null)),
-      memories: engine.isSealed ? [...facts] : engine.memories(facts),
+      ...(engine.isSealed ? NO_HISTORY : engine.material.history(null)),
+      memories: engine.isSealed ? [...facts] : engine.material.memories(facts),
       catalogue: engine.catalogue,
       access: await makeAccess(caller, this.#config.secrets),
     })
@@ -390,7 +549,10 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     try {
       const session = this.#engine === null ? null : loadSession(this.#sql)
       if (session?.deletedAtMs != null) await this.#finishDeletion(session)
-      else await this.#engine?.alarm()
+      else {
+        await this.#engine?.alarm()
+        this.#operations?.runNext()
+      }
       this.#alarmFailures = 0
     } catch (error) {
       // A throw would make the platform repeat the alarm at its own pace; deadlines are ours to keep.
@@ -475,6 +637,8 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       // What is remembered of the user outlives the session: D1 has it before the rest goes (EC 16).
       const owed = loadOwed(this.#sql).filter(({ change }) => change.scope === 'user')
       await withDeadline(writeChanges(db, { userId, sessionId }, owed), D1_DEADLINE_MS)
+      // Devices may ask later what became of what they asked for.
+      await withDeadline(writeReceipts(db, { userId, sessionId }, owedReceipts(this.#sql)), D1_DEADLINE_MS)
       const withKey = deletedAtMs === UNMADE_MS
       await withDeadline(deleteSession(db, userId, sessionId, { withKey }), D1_DEADLINE_MS)
       // Whoever lists sessions finds it nowhere any more: nor does a device.
@@ -485,6 +649,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       return
     }
     this.#engine = null
+    this.#operations = null
     await this.ctx.storage.deleteAlarm()
     await this.ctx.storage.deleteAll()
   }

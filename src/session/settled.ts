@@ -50,6 +50,19 @@ export function withSettled(
   return refused
 }
 
+/**
+ * Whether a refused answer is one to a gate or a question that a device has settled meanwhile, and that the run has gone on
+ * from: whoever sends it learns where the run stands, and no error (D05).
+ */
+export function isSettledByDevice(state: RunState | null, message: ContinueRequest): boolean {
+  const settled = new Set(state?.deviceSettled)
+  if (settled.size === 0) return false
+  if (message.type === 'approval_decisions')
+    return message.data.decisions.some(({ approval_id: id }) => settled.has(id))
+  if (message.type !== 'tool_results' || message.data.results.length === 0) return false
+  return message.data.results.every(({ call_id: id }) => settled.has(id))
+}
+
 function told(refused: Failure, settled: readonly unknown[], unknown: string | null): Failure {
   if (settled.length > 0) return { ...refused, details: { ...refused.details, settled } }
   // A turn that is being served is the whole reason for a refusal: the ids were not looked at.

@@ -15,6 +15,7 @@ import { eachPastCall } from '../storage/session/past-calls.ts'
 import { sealedBytes } from '../storage/session/sealed-contents.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import { loadText, textBytes } from '../storage/session/texts.ts'
+import { uploadedImages } from './uploaded-images.ts'
 
 /** What of the transcript takes part in a turn. */
 export type History = Pick<TurnView, 'olderMessages'> & {
@@ -173,7 +174,7 @@ export class TranscriptWindow {
       if (kept === undefined) {
         const isMissing = (seq: number) => sizes[at + count]?.seq === seq && !this.#kept.has(seq)
         while (isMissing(size.seq + count)) count++
-        messages.push(...loadMessages(this.#sql, size.seq, count))
+        messages.push(...this.#withImages(loadMessages(this.#sql, size.seq, count)))
       } else messages.push(kept.message)
       at += count
     }
@@ -193,7 +194,17 @@ export class TranscriptWindow {
       room -= size
       return loadText(this.#sql, stored)
     }
-    return [...this.#load(sizes.slice(0, -1)), ...loadMessages(this.#sql, newest.seq, 1, { readResult })]
+    const last = this.#withImages(loadMessages(this.#sql, newest.seq, 1, { readResult }))
+    return [...this.#load(sizes.slice(0, -1)), ...last]
+  }
+
+  /** With the pictures that the user refers to, whose content stays where it is. A sealed session has none. */
+  #withImages(messages: StoredMessage[]): StoredMessage[] {
+    if (this.#sealed) return messages
+    return messages.map((message) => {
+      const images = message.role === 'user' ? uploadedImages(this.#sql, message.text) : []
+      return images.length === 0 ? message : { ...message, images }
+    })
   }
 
   /** What a sealed run called before its oldest recent message, as far as that can be opened with the rest. */

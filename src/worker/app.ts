@@ -13,14 +13,17 @@ import { account } from './routes/account.ts'
 import { auth } from './routes/auth.ts'
 import { connectRequests } from './routes/connect-requests.ts'
 import { devices } from './routes/devices.ts'
+import { sessionEvents } from './routes/events.ts'
 import { accountExport, sessionExport } from './routes/export.ts'
 import { gatewaySocket } from './routes/gateway-socket.ts'
+import { gatewayStream } from './routes/gateway-stream.ts'
 import { keys } from './routes/keys.ts'
 import { llm } from './routes/llm.ts'
 import { memory } from './routes/memory.ts'
 import { pairing } from './routes/pairing.ts'
 import { runs } from './routes/runs.ts'
 import { sessions } from './routes/sessions.ts'
+import { settings } from './routes/settings.ts'
 
 /** The HTTP side of the router. Checks run in the contract's order (EC 1.3); no business rule lives in a route. */
 export const app = new Hono<AppEnv>()
@@ -39,12 +42,15 @@ app.route('/api/v1/auth', auth)
 app.route('/api/v1/connect-requests', connectRequests)
 app.route('/api/v1/devices', devices)
 app.route('/api/v1/export', accountExport)
+app.route('/api/v1/gateway', gatewayStream)
 app.route('/api/v1/llm', llm)
 app.route('/api/v1/memory', memory)
 app.route('/api/v1/pairing', pairing)
 app.route('/api/v1/sessions', runs)
 app.route('/api/v1/sessions', sessions)
+app.route('/api/v1/sessions', sessionEvents)
 app.route('/api/v1/sessions', sessionExport)
+app.route('/api/v1/settings', settings)
 
 /** An unknown path, or a known one with another method: both in the error shape (D49). */
 app.notFound(async (c) => {

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import type { Caller } from '../providers/access.ts'
 import type { AppEnv } from './context.ts'
-import { isLocalDev } from './env.ts'
+import { type Env, isLocalDev } from './env.ts'
 import { providerCredentials } from './provider-headers.ts'
 
 /** Who asks, for the objects and providers behind: with the keys of this request, what is remembered of the user, and what of the deployment it may use (D14). */
@@ -10,7 +10,11 @@ export function callerOf(c: Context<AppEnv>): Caller {
   return {
     userId,
     credentials: providerCredentials(c.req.raw.headers),
-    deploymentProviders: firstAccount || isLocalDev(c.env) || c.env.SHARED_PROVIDERS === 'true',
+    deploymentProviders: mayUseDeployment(c.env, firstAccount),
     facts,
   }
 }
+
+/** Whether the deployment's own keys and endpoints serve this user (D14). */
+export const mayUseDeployment = (env: Env, firstAccount: boolean): boolean =>
+  firstAccount || isLocalDev(env) || env.SHARED_PROVIDERS === 'true'

@@ -37,6 +37,8 @@ const ENDED_TOKENS_DAYS = 30
 const CREATE_KEYS_DAYS = 7
 /** A copy that is still on its way cannot bring a forgotten fact back within this time. */
 const FORGOTTEN_FACTS_DAYS = 30
+/** Receipts outlive their session, which has the ones that count while it is there (D26). */
+const RECEIPTS_DAYS = 30
 /** A run ends by itself after this long; the next one goes on. */
 const RUN_MS = 20_000
 /** Sessions that one duty visits in a run. */
@@ -71,6 +73,7 @@ export async function cleanUp(deps: CleanUpDeps): Promise<CleanUpReport> {
       tokensBeforeMs: ago(ENDED_TOKENS_DAYS),
       createKeysBeforeMs: ago(CREATE_KEYS_DAYS),
       forgottenBeforeMs: ago(FORGOTTEN_FACTS_DAYS),
+      receiptsBeforeMs: ago(RECEIPTS_DAYS),
     })
   })
 

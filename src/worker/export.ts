@@ -4,8 +4,10 @@ import { toWireTime } from '../protocol/time.ts'
 import type { SessionRpc } from '../session/rpc.ts'
 import type { Database } from '../storage/d1/database.ts'
 import { accountLives, listSessionIds, listUserFacts } from '../storage/d1/export.ts'
+import { loadDefaultPolicy, loadSettings } from '../storage/d1/settings.ts'
 import { SESSIONS_PER_PAGE } from '../storage/limits.ts'
 import { toDeviceSummary } from './device-summary.ts'
+import { toPolicySetting } from './policy-setting.ts'
 
 /** Facts that are read from D1 at a time; each is a line or two. */
 const FACTS_PER_READ = 100
@@ -41,8 +43,8 @@ export type AccountSources = {
 }
 
 /**
- * A page of everything: on the first one what is remembered about the user and the paired devices, then the sessions in the order they were
- * made, each read from its object while it is written out. One that was deleted meanwhile is passed over; the account
+ * A page of everything: on the first one what is remembered about the user, settings and the paired devices, then the
+ * sessions in the order they were made, each read from its object while it is written out. One that was deleted meanwhile is passed over; the account
  * itself, or any other failure, throws, and the page has no `end`.
  */
 export async function* exportAccount(
@@ -53,6 +55,7 @@ export async function* exportAccount(
   yield opening(userId)
   if (first) {
     yield* userFacts(db, userId)
+    yield* userSettings(db, userId)
     for (const device of await devices()) yield line({ type: 'device', ...toDeviceSummary(device) })
   }
   let sessions = 0
@@ -77,6 +80,15 @@ async function* userFacts(db: Database, userId: string): AsyncGenerator<Uint8Arr
     if (last === undefined) return
     after = last.id
   }
+}
+
+/** One line, if the user has set anything. */
+async function* userSettings(db: Database, userId: string): AsyncGenerator<Uint8Array> {
+  const settings = (await loadSettings(db, userId)) ?? {}
+  const published = await loadDefaultPolicy(db, userId)
+  if (published === null && Object.keys(settings).length === 0) return
+  const policy = published === null ? {} : { default_policy: toPolicySetting(published) }
+  yield line({ type: 'settings', ...settings, ...policy })
 }
 
 /** Bytes as they are asked for, never ahead. An error of the source breaks the stream, so that its end is missing. */

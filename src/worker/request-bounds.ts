@@ -34,7 +34,8 @@ export type Bound = { at: string; most: number; of: 'items' | 'bytes' }
 const items = (at: string, most: number): Bound => ({ at, most, of: 'items' })
 const bytes = (at: string, most: number): Bound => ({ at, most, of: 'bytes' })
 
-const POLICY_BOUNDS: readonly Bound[] = [
+/** Of a policy, beside whatever else is in the body. */
+export const POLICY_BOUNDS: readonly Bound[] = [
   items('policy.classification.rules', MAX_RULES),
   items('policy.classification.rules.*.keywords', MAX_KEYWORDS),
   items('policy.routing.rules', MAX_RULES),

@@ -211,6 +211,7 @@ const CALLED_SINCE: Record<string, string[]> = {
   '0.3.0': ['revokeGrant'],
   '0.4.0': ['facts'],
   '0.5.0': ['delisted', 'relist'],
+  '0.6.0': ['share', 'attach', 'pull', 'events', 'operate', 'requestStatus'],
 }
 
 describe('versions side by side', () => {

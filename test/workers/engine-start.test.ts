@@ -17,16 +17,19 @@ test.each([
       const outbox = { ...EMPTY_OUTBOX, session: true, retryAtMs }
       saveCheckpoint(sql, { ...loadCheckpoint(sql), outbox })
       const set: (number | null)[] = []
-      new RunEngine({
+      const engine = new RunEngine({
         sql,
         db: env.DB,
         gateway: () => ({ putRow: async () => true, removeRow: async () => {} }),
+        events: () => ({ pushEvents: async () => ({ watched: false }) }),
+        becameIdle: () => {},
         providers: new Map(),
         sealed: null,
         setAlarm: (atMs) => set.push(atMs),
         sync: async () => {},
         keepAlive: () => {},
       })
+      engine.start()
       return set
     })
     // An object that is started by its alarm and moves it before it has rung is started for nothing, again and again.

@@ -227,6 +227,7 @@ describe('what the gateway is told of a socket', () => {
       routes,
       hostName: 'Ada’s 🚂',
       notedRevocations: [],
+      deploymentProviders: true,
     })
     expect(await originOf('/')).toMatchObject({ address: '127.0.0.1', routes: [], hostName: null })
   })

@@ -29,6 +29,8 @@ function makeEngine(sql: Sql, whileAnswering: (credential: string | undefined) =
     sql,
     db: env.DB,
     gateway: () => ({ putRow: async () => true, removeRow: async () => {} }),
+    events: () => ({ pushEvents: async () => ({ watched: false }) }),
+    becameIdle: () => {},
     providers: new Map([['ollama', provider]]),
     sealed: null,
     setAlarm: () => {},

@@ -502,9 +502,11 @@ describe('revisions', () => {
   const write = (rev: number, text?: string) =>
     writeCopy(openDatabase(env.DB), {
       session: sessionRow(rev),
+      shown: { workspace: null, derivedTitle: null, messageCount: rev },
       messages: [message(rev, text)],
       turns: [storedTurn(rev)],
       memory: [],
+      receipts: [],
     })
 
   it('[D26] an older row never overwrites a newer one, whatever order they arrive in', async () => {

@@ -40,6 +40,7 @@ const BODIES: Partial<Record<Route['operationId'], unknown>> = {
   previewTurn: makeExecute('hi'),
   continueTurn: { type: 'break' },
   putMemory: { content: 'likes tea' },
+  putDefaultPolicy: { policy: makeExecute('hi').policy },
   renameDevice: { name: 'another' },
 }
 
@@ -96,8 +97,9 @@ it('[EC 2] the Worker serves exactly the routes of the contract, its front page 
     .filter(({ method }) => method !== 'ALL')
     .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
   const published = ROUTES.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
-  // What devices dial is described with the remote protocol, and is no operation of this API.
-  expect([...new Set(served)].sort()).toEqual([...published, 'GET /', 'GET /g/{gateway_id}'].sort())
+  // What devices and programs dial is described with the remote protocol, and is no operation of this API.
+  const sockets = ['GET /g/{gateway_id}', 'GET /api/v1/gateway']
+  expect([...new Set(served)].sort()).toEqual([...published, 'GET /', ...sockets].sort())
 })
 
 it('[D53] the front page says what this is', async () => {
@@ -142,7 +144,7 @@ describeEach(
       })
     }
 
-    if (success.stream) {
+    if (success.stream === 'TurnEvent') {
       it('[EC 18] answers with a stream of events that ends with one turn_end', async () => {
         const sessionId = await sessionWithRun()
         endOf(await eventsOf(await ask(client, route, sessionId, { Accept: 'text/event-stream' })))

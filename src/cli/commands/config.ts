@@ -3,7 +3,7 @@ import path from 'node:path'
 import type { Command } from 'commander'
 import { stringify } from 'smol-toml'
 import { ModelReference } from '../../protocol/execution/ids.ts'
-import { type CommandDeps, CommandStop, optionsOf } from '../command-context.ts'
+import { type CommandDeps, CommandStop, must, openClient, optionsOf } from '../command-context.ts'
 import { policyAdvice } from '../config-check.ts'
 import { globalConfigPath, projectConfigPath, renderFindings } from '../config-file.ts'
 import { configTemplate } from '../config-template.ts'
@@ -11,7 +11,7 @@ import { EXIT } from '../exit-code.ts'
 import { notAModel } from '../model-reference.ts'
 import { loadConfig, policyOf } from '../policy.ts'
 
-/** `config path | show | init`. */
+/** `config path | show | init | publish`. */
 export function addConfigCommands(
   program: Command,
   deps: CommandDeps,
@@ -82,6 +82,25 @@ export function addConfigCommands(
       mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
       writeFileSync(file, configTemplate(options.model))
       io.err(`wrote ${file}\n`)
+      end(EXIT.ok)
+    })
+
+  config
+    .command('publish')
+    .description(
+      'Tells the router the merged configuration of the current folder. It holds for what a device asks for in a session that has not run on a computer; later changes of the files have to be published again.',
+    )
+    .addHelpText('after', '\nExample:\n  switchyard config publish')
+    .action(async (_options: unknown, command: Command) => {
+      const loaded = loadConfig({ cwd: process.cwd() })
+      if (!loaded.ok) throw new CommandStop(EXIT.usage, loaded.error.message)
+      const policy = policyOf(loaded.value, undefined)
+      if (!policy.ok) throw new CommandStop(EXIT.usage, policy.error.message)
+      const { io, client } = await openClient(deps, command)
+      for (const notice of loaded.value.notices) io.err(`${io.paint.yellow('note')}: ${notice}\n`)
+      const local_preferences = loaded.value.preferences
+      must(await client.defaultPolicy.put({ policy: policy.value, local_preferences }))
+      io.err('published; prompts from a device use it in sessions that have not run yet\n')
       end(EXIT.ok)
     })
 }

@@ -13,6 +13,7 @@ import {
   routerUrl,
 } from '../command-context.ts'
 import { EXIT } from '../exit-code.ts'
+import { Following } from '../following.ts'
 import { runInteractive } from '../interactive.ts'
 import { withInterrupts } from '../interrupts.ts'
 import type { CliIo } from '../io.ts'
@@ -31,6 +32,7 @@ type RunOptions = {
   cwd?: string
   yes?: boolean
   deny?: boolean
+  remoteApprove?: boolean
   command?: TaskIntent
   prompt?: string
   file?: string[]
@@ -74,6 +76,10 @@ export function addRunCommand(program: Command, deps: CommandDeps, end: (exitCod
     .option('--cwd <dir>', 'the workspace (default: the current folder)')
     .addOption(new Option('--yes', 'approve everything that would be asked').conflicts('deny'))
     .addOption(new Option('--deny', 'decline everything that would be asked'))
+    .option(
+      '--remote-approve',
+      'what a paired device approves runs here without another question, commands and changes of files as well',
+    )
     .addOption(
       new Option(
         '--command <intent>',
@@ -140,8 +146,12 @@ async function run(
   for (const notice of config.value.notices) io.err(`${io.paint.yellow('note')}: ${notice}\n`)
   const task = await taskOf(words, options, cwd, io)
   const client = await requireClient(url, io, providerKeysFor(policy.value, options.model))
-  if (task === undefined)
-    return runInteractive({ client, cwd, policy: policy.value, encrypt, io, ...session })
+  const remoteApprove = options.remoteApprove ?? false
+  if (task === undefined) {
+    const conversation = { client, cwd, policy: policy.value, encrypt, io, remoteApprove, follows: true }
+    return runInteractive({ ...conversation, ...session })
+  }
+  const following = new Following(client)
   const { result, late } = await withTypedWords(
     io.isTty || options.input ? io.listen() : undefined,
     (heard) =>
@@ -154,6 +164,8 @@ async function run(
           localPreferences: config.value.preferences,
           encrypt,
           approve: approveMode(options),
+          remoteApprove,
+          following,
           io,
           signal,
           files: options.file ?? [],
@@ -165,7 +177,7 @@ async function run(
           ...(options.title === undefined ? {} : { title: options.title }),
         }),
       ),
-  )
+  ).finally(() => following.close())
   tellUnsent(io, late)
   return result.exitCode
 }

@@ -9,6 +9,7 @@ const KNOWN_PERMISSIONS: readonly string[] = [
   'edit_file',
   'shell',
   'memory',
+  'ask_user',
   'read_lines',
   'list_files',
   'search_files',

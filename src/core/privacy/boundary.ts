@@ -1,6 +1,7 @@
 import { FRAME_TEXTS, toldCall } from '../assemble.ts'
 import { runUnits } from '../candidates.ts'
 import { contextBlock } from '../context.ts'
+import { readImage } from '../image.ts'
 import type { PreparedCall, TurnPlan } from '../resolve.ts'
 import type { TranscriptMessage } from '../transcript.ts'
 import { messageConstraints } from './history.ts'
@@ -29,6 +30,8 @@ export function boundaryBreach(turn: TurnPlan, { request, verdicts, tools }: Pre
   const hidden = view.transcript.filter(({ seq }) => constraints.has(seq))
   const told = hidden.find(isSent)
   if (told) return `a message of ${told.runId} is in the prompt`
+  const picture = hiddenPicture({ request, verdicts }, view.transcript.filter(isSent))
+  if (picture !== null) return picture
   const secrets = linesOf([
     ...verdicts.flatMap(({ candidate }) => (candidate.constrained ? [candidate.content] : [])),
     ...hidden.flatMap(messageTexts),
@@ -48,6 +51,28 @@ export function boundaryBreach(turn: TurnPlan, { request, verdicts, tools }: Pre
     if (secrets.has(line) && !permitted.has(line)) return 'a line of private content is in the prompt'
   }
   return null
+}
+
+/** Every picture of the request belongs to a message that is sent, or to a file that may be shown. */
+function hiddenPicture(
+  { request, verdicts }: Pick<PreparedCall, 'request' | 'verdicts'>,
+  sent: readonly TranscriptMessage[],
+): string | null {
+  const pictures = request.messages.flatMap((message) =>
+    message.role === 'user' ? (message.images ?? []) : [],
+  )
+  const permitted = new Set(sent.flatMap(({ images = [] }) => images.map(({ handle }) => handle)))
+  const stray = pictures.some(({ handle }) => handle !== undefined && !permitted.has(handle))
+  if (stray) return 'a picture of a message that is left out is in the prompt'
+  const constrained = verdicts.some(({ candidate: { kind, constrained: is } }) => kind === 'image' && is)
+  if (!constrained) return null
+  const files = new Set(
+    verdicts.flatMap(({ candidate: { kind, constrained: is, content } }) =>
+      kind === 'image' && !is ? (readImage(content)?.base64 ?? []) : [],
+    ),
+  )
+  const leaked = pictures.some((picture) => picture.handle === undefined && !files.has(picture.base64))
+  return leaked ? 'a picture of a private file is in the prompt' : null
 }
 
 /** The lines of texts that are long enough to tell where they come from, without what stands around them in a list. */

@@ -1,7 +1,8 @@
 import { assertNever } from '../../protocol/assert.ts'
 import { failure } from '../../protocol/execution/errors.ts'
-import { decide, decrypted, sealed, toolResults } from './answer-pause.ts'
-import { isServing } from './begin.ts'
+import { decrypted, sealed, toolResults } from './answer-pause.ts'
+import { isServing, withKeyed } from './begin.ts'
+import { decide } from './decide.ts'
 import type { RunInputEvent } from './inputs.ts'
 import { inject, stop } from './interrupt.ts'
 import type { RunState } from './state.ts'
@@ -31,8 +32,13 @@ export function advance(before: RunState, input: Continuation, context: StepCont
   const lapsed = before.active !== null && !serving
   const expired = lapsed && (!supersedes || before.unsettled?.digest === digest) ? recover(before) : null
   const state = expired?.state ?? before
-  const result = answer(state, input, context)
-  if (expired === null || 'refused' in result) return result
+  const answered = answer(state, input, context)
+  if ('refused' in answered) return answered
+  const result = {
+    ...answered,
+    state: message.type === 'break' ? answered.state : withKeyed(answered.state, input.keyed),
+  }
+  if (expired === null) return result
   return {
     ...result,
     writes: [...expired.writes, ...result.writes],

@@ -1,5 +1,6 @@
 import { failure } from '../../protocol/execution/errors.ts'
-import { boundText, eventTurnId, type RunEvent } from './events.ts'
+import type { Provider } from '../../protocol/execution/ids.ts'
+import { eventTurnId, type RunEvent } from './events.ts'
 import type { RunInputEvent } from './inputs.ts'
 import { LEASE_MS, type RunState, type Serving } from './state.ts'
 import type { Refusal, Step, StepContext } from './step.ts'
@@ -36,7 +37,7 @@ export function beginRun(
   const active = acquire(context)
   if (previous && previous.unsettled?.kind === 'execute' && isResend(previous, input.digest)) {
     return {
-      state: { ...previous, active },
+      state: withKeyed({ ...previous, active }, input.keyed),
       writes: [
         ...(expired?.writes ?? []),
         { w: 'open_turn', turnId: active.turnId, runId: previous.runId, turn: previous.turn },
@@ -49,7 +50,7 @@ export function beginRun(
   const given = previous ? supersede(previous, null, 'new_run', context) : null
   const runId = context.newId()
   const messageId = context.newId()
-  const next: RunState = {
+  const begun: RunState = {
     v: 1,
     runId,
     turn: 1,
@@ -69,6 +70,7 @@ export function beginRun(
     traceId: `trace:${active.turnId}`,
     checkpointTurnId: null,
   }
+  const next = withKeyed(begun, input.keyed)
   return withTraces(
     {
       state: next,
@@ -83,7 +85,7 @@ export function beginRun(
         ...(expired?.events ?? []),
         ...(given?.events ?? []),
         ...(previous ? givenUp(previous) : []),
-        { type: 'turn_started', turnId: eventTurnId(runId), messageId, prompt: boundText(input.text) },
+        { type: 'turn_started', turnId: eventTurnId(runId), messageId, prompt: input.text },
       ],
       effects: [
         ...(expired?.effects ?? []),
@@ -96,6 +98,13 @@ export function beginRun(
     given?.payloads ?? [],
     context,
   )
+}
+
+/** Notes the providers whose keys came with a request: what needs them waits for the driver (D06). */
+export function withKeyed(state: RunState, keyed: readonly Provider[] = []): RunState {
+  const known = state.keyed ?? []
+  const fresh = keyed.filter((provider) => !known.includes(provider))
+  return fresh.length === 0 ? state : { ...state, keyed: [...new Set([...known, ...fresh])] }
 }
 
 /** The user's words; those that no remote model was to hear are marked. */

@@ -5,8 +5,9 @@ import type { MediatedCall } from '../mediate.ts'
 import { withTraces } from './begin.ts'
 import { costPayloads } from './costs.ts'
 import { awaitingApproval, awaitingDecrypt, awaitingTool, completed, failed, gateDetail } from './envelope.ts'
-import { boundText, eventTurnId, type RunEvent } from './events.ts'
+import { eventTurnId, type RunEvent } from './events.ts'
 import type { RunInputEvent, TurnReport } from './inputs.ts'
+import { isUndecided, openQuestion } from './pending.ts'
 import { saidBy, saying } from './saying.ts'
 import { type LastRoute, passedGate, type RunState, type Serving, type ToolWait } from './state.ts'
 import type { Step, StepContext } from './step.ts'
@@ -76,7 +77,7 @@ export function resolved(
     unsettled: null,
     checkpointTurnId: turnId,
   }
-  const events: RunEvent[] = [{ type: 'approval_requested', approvalId, kind: gate.kind }]
+  const events: RunEvent[] = [{ type: 'approval_requested', approvalId }]
   const traced = withTraces({ state: paused, writes: before, events, effects: [] }, turnId, told, context)
   const approval = { approval_id: approvalId, kind: gate.kind, detail: gateDetail(gate) }
   return close(traced, turnId, 'done', awaitingApproval(approval, traced.state.traceId))
@@ -130,7 +131,7 @@ export function finishResponse(
   const writes: Write[] = [...answered, message, ...memoryWrites(input.calls, context)]
   const events = calls.flatMap(({ mediated, id }) => callEvents(mediated, id))
   const payloads: Payload[] = [says, ...calls.map(({ mediated }) => callPayload(mediated)), ...costs]
-  const waits = calls.flatMap(({ mediated, id }) => toolWait(mediated, id))
+  const waits = calls.flatMap(({ mediated, id }) => toolWait(mediated, id, context))
   if (waits.length === 0) return askAgain(routed, serving, writes, events, payloads, context)
   const requests: ToolRequest[] = calls.flatMap(({ mediated, id }) =>
     mediated.to === 'client'
@@ -145,9 +146,19 @@ export function finishResponse(
         ]
       : [],
   )
+  const batchId = waits.some(isUndecided) ? context.newId() : undefined
+  const phase: RunState['phase'] = {
+    k: 'AwaitingTool',
+    calls: waits,
+    ...(batchId === undefined ? {} : { batchId }),
+    resume: 'NextTurn',
+  }
+  if (batchId !== undefined) events.push({ type: 'approval_requested', approvalId: batchId })
+  const asked = openQuestion(phase)
+  if (asked !== null) events.push({ type: 'question_requested', questionId: asked.question.id })
   const paused: RunState = {
     ...routed,
-    phase: { k: 'AwaitingTool', calls: waits, resume: 'NextTurn' },
+    phase,
     active: null,
     unsettled: null,
     unattendedRounds: 0,
@@ -251,7 +262,7 @@ function planMade(
     {
       state: next,
       writes: [...writes, message, { w: 'plan', id: planId, version, content: text }],
-      events: [{ type: 'approval_requested', approvalId, kind: 'plan' }],
+      events: [{ type: 'approval_requested', approvalId }],
       effects: [],
     },
     turnId,
@@ -349,7 +360,7 @@ const memoryWrites = (calls: readonly MediatedCall[], { newId }: StepContext): W
       : [],
   )
 
-const toolWait = (mediated: MediatedCall, id: string): ToolWait[] =>
+const toolWait = (mediated: MediatedCall, id: string, { newId }: StepContext): ToolWait[] =>
   mediated.to === 'client'
     ? [
         {
@@ -358,18 +369,23 @@ const toolWait = (mediated: MediatedCall, id: string): ToolWait[] =>
           requiresApproval: mediated.requiresApproval,
           recordsDiff: mediated.recordsDiff,
           settled: false,
+          ...(mediated.questions === undefined
+            ? {}
+            : {
+                questions: Array.from({ length: mediated.questions }, () => ({ id: newId(), answer: null })),
+              }),
         },
       ]
     : []
 
 function callEvents(mediated: MediatedCall, id: string): RunEvent[] {
-  const { name } = mediated.call
+  const { name, arguments: args } = mediated.call
   if (mediated.to === 'client') {
-    return [{ type: 'tool_started', id, name, requiresApproval: mediated.requiresApproval }]
+    return [{ type: 'tool_started', id, name, arguments: args }]
   }
   return [
-    { type: 'tool_started', id, name },
-    { type: 'tool_finished', id, name, success: !mediated.isError, content: boundText(mediated.result) },
+    { type: 'tool_started', id, name, arguments: args },
+    { type: 'tool_finished', id, name, success: !mediated.isError, content: mediated.result },
   ]
 }
 

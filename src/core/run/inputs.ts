@@ -1,6 +1,6 @@
-import type { ContinueRequest } from '../../protocol/execution/continue.ts'
+import type { ApprovalDecision, ContinueRequest } from '../../protocol/execution/continue.ts'
 import type { Failure } from '../../protocol/execution/errors.ts'
-import type { ModelReference } from '../../protocol/execution/ids.ts'
+import type { ModelReference, Provider } from '../../protocol/execution/ids.ts'
 import type { TaskIntent } from '../../protocol/execution/policy.ts'
 import type { SealedMap } from '../../protocol/execution/sealed.ts'
 import type {
@@ -40,6 +40,8 @@ export type RunInputEvent =
       policyDigest: string | null
       /** The request keeps the run from remote models: so are its words kept later. */
       localOnly: boolean
+      /** Providers whose keys came along (D06). */
+      keyed?: readonly Provider[]
     }
   | {
       type: 'continuation_received'
@@ -49,7 +51,23 @@ export type RunInputEvent =
       partial: Partial | null
       /** What the run was started with keeps it from remote models: so are injected words kept later. */
       localOnly: boolean
+      /** Providers whose keys came along (D06). */
+      keyed?: readonly Provider[]
     }
+  /** A device decides what waits for a decision: all calls of the batch together, a gate or a plan (D05, RF 19). */
+  | {
+      type: 'device_decided'
+      digest: string
+      batchId: string
+      decision: ApprovalDecision
+      partial: Partial | null
+    }
+  /** A question was answered; `answer` is what the model will be told of it (RF 18). */
+  | { type: 'question_answered'; digest: string; questionId: string; answer: string }
+  /** The whole chain of questions is dismissed, and the turn with it (RF 18). */
+  | { type: 'question_cancelled'; questionId: string; partial: Partial | null }
+  /** The driver has been shown what a device decided (D10). */
+  | { type: 'decision_delivered' }
   /** The user takes back what was allowed for the rest of the run (U23). */
   | { type: 'grant_revoked'; grantId: string }
   | {

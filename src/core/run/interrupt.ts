@@ -3,8 +3,9 @@ import { failure } from '../../protocol/execution/errors.ts'
 import type { EndedRun } from '../../protocol/execution/turn.ts'
 import { acquire, isResend, serveNext, userMessage, withTraces } from './begin.ts'
 import { idle } from './envelope.ts'
-import { boundText, eventTurnId } from './events.ts'
-import type { RunInputEvent } from './inputs.ts'
+import { eventTurnId } from './events.ts'
+import type { Partial, RunInputEvent } from './inputs.ts'
+import { pendingBatchId } from './pending.ts'
 import { isOver, type RunState } from './state.ts'
 import type { Refusal, Step, StepContext } from './step.ts'
 import { givenUp, supersede } from './supersede.ts'
@@ -32,7 +33,20 @@ export function stop(
     const outcome = idle(state.traceId)
     return { state, writes: [], events: [], effects: [], reply: { by: 'outcome', outcome } }
   }
-  const ended = supersede(state, partial, 'stopped', context)
+  return cancelRun(state, partial, context)
+}
+
+/**
+ * Ends the run, whatever it does; the answer says what was ended. `declined`: by declining the calls that wait for a
+ * decision (RF 19).
+ */
+export function cancelRun(
+  state: RunState,
+  partial: Partial | null,
+  context: StepContext,
+  { declined = false } = {},
+): Step {
+  const ended = supersede(state, partial, declined ? 'declined' : 'stopped', context)
   const turnId = state.active?.turnId ?? state.checkpointTurnId
   const next: Step = {
     state: {
@@ -57,7 +71,9 @@ function endedBy({ runId, active, phase }: RunState): EndedRun {
     run_id: runId,
     interrupted: active !== null,
     tool_calls: calls.map(({ callId }) => callId),
-    ...(phase.k === 'AwaitingApproval' && phase.decided === null ? { approval_id: phase.approvalId } : {}),
+    ...(phase.k === 'AwaitingApproval' && pendingBatchId(phase) !== null
+      ? { approval_id: phase.approvalId }
+      : {}),
   }
 }
 
@@ -78,7 +94,7 @@ export function inject(
   const messageId = context.newId()
   const text = messages.map((message) => message.text).join('\n')
   const turn = fresh ? 1 : state.turn + 1
-  const { localDeclined, costs, ...rest } = state
+  const { localDeclined, costs, keyed, deviceSettled, ...rest } = state
   const next: RunState = {
     ...rest,
     runId,
@@ -101,9 +117,10 @@ export function inject(
       : {
           ...(localDeclined === undefined ? {} : { localDeclined }),
           ...(costs === undefined ? {} : { costs }),
+          ...(keyed === undefined ? {} : { keyed }),
+          ...(deviceSettled === undefined ? {} : { deviceSettled }),
         }),
   }
-  const prompt = boundText(text)
   const result = serveNext(
     next,
     [
@@ -114,8 +131,8 @@ export function inject(
     [
       ...ended.events,
       fresh
-        ? { type: 'turn_started', turnId: eventTurnId(runId), messageId, prompt }
-        : { type: 'input_injected', turnId: eventTurnId(runId), messageId, prompt },
+        ? { type: 'turn_started', turnId: eventTurnId(runId), messageId, prompt: text }
+        : { type: 'input_injected', turnId: eventTurnId(runId), messageId, prompt: text },
     ],
     turn,
   )

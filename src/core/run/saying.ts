@@ -6,7 +6,7 @@ import type { CallRecord, NewCall, Write } from './writes.ts'
 export const saying = (
   runId: string,
   text: string,
-  { provider, model, localOnly, seen }: CallRecord,
+  { provider, model, localOnly, seen, clock }: CallRecord,
   { newId }: StepContext,
   { calls = [], interrupted = false }: { calls?: NewCall[]; interrupted?: boolean } = {},
 ): Write => ({
@@ -19,6 +19,7 @@ export const saying = (
   interrupted,
   ...(localOnly === undefined ? {} : { localOnly }),
   ...(seen === undefined ? {} : { seen }),
+  ...(clock === undefined ? {} : { clock }),
   calls,
 })
 

@@ -168,7 +168,14 @@ class Sealer {
   }
 
   #isRequest(): boolean {
-    return this.#input.type === 'execute_requested' || this.#input.type === 'continuation_received'
+    const { type } = this.#input
+    return type === 'execute_requested' || type === 'continuation_received' || this.#endsByDevice()
+  }
+
+  /** A device has ended the run, as a stop would have: what is left to seal is told. */
+  #endsByDevice(): boolean {
+    const { type } = this.#input
+    return (type === 'device_decided' || type === 'question_cancelled') && this.#result.reply !== undefined
   }
 
   /** The request that was being served, once more. */

@@ -11,6 +11,21 @@ export type ToolWait = {
   recordsDiff: boolean
   /** Its result has been accepted; the turn that it belongs to has not reached a checkpoint yet. */
   settled: boolean
+  /** A device has decided it, and its driver has not reported yet (D05). */
+  decision?: DeviceDecision
+  /** Of an `ask_user` call: its questions, in their order (D08). */
+  questions?: AskedQuestion[]
+}
+
+/** One question of a chain. Its words stand in the arguments of the call. `answer`: null while nobody has given one. */
+export type AskedQuestion = { id: string; answer: string | null }
+
+/** What a device decided while the driver has yet to act on it (D05, D06, D10). Times are epoch milliseconds. */
+export type DeviceDecision = {
+  decision: ApprovalDecision
+  storedAtMs: number
+  /** When the driver was shown it; absent before. */
+  deliveredAtMs?: number
 }
 
 /**
@@ -83,7 +98,13 @@ export type RunPhase =
       gate?: PassedGate
       resume: 'BuildPrompt'
     }
-  | { k: 'AwaitingTool'; calls: ToolWait[]; resume: 'NextTurn' }
+  | {
+      k: 'AwaitingTool'
+      calls: ToolWait[]
+      /** The id under which devices decide the calls that ask, together (D02); absent where none does. */
+      batchId?: string
+      resume: 'NextTurn'
+    }
   | {
       k: 'AwaitingApproval'
       approvalId: string
@@ -96,6 +117,8 @@ export type RunPhase =
       cost?: AskedCost
       /** The decision has been accepted; the turn that it started has not reached a checkpoint yet. */
       decided: ApprovalDecision | null
+      /** It was decided by a device, and the run waits for its driver's keys (D06). */
+      byDevice?: DeviceDecision
       /** What had been asked in this turn before the gate, and did not answer. */
       failed?: readonly ModelReference[]
       resume: 'Invoke' | 'NextTurn'
@@ -152,6 +175,17 @@ export type RunState = {
   checkpointTurnId: string | null
   /** Of a sealed session only. */
   unsealed?: Unsealed
+  /** Providers whose keys came with requests of this run: without its driver they cannot be asked (D06). Absent: none. */
+  keyed?: readonly Provider[]
+  /**
+   * Gates, plans and calls of this run that devices settled and that the run went on from without its driver: whoever comes
+   * to answer one of them is told where the run stands (D05). Absent: none.
+   */
+  deviceSettled?: readonly string[]
+  /** What a device decided last in this run, and how far that has come (D10); absent: nothing yet. */
+  lastDecision?: DeviceDecision & { batchId: string; actedOnAtMs?: number }
+  /** When the run began, and for how long turns of it have been served, without the one under way (RF 14). */
+  clock?: { startedAtMs: number; workMs: number }
 }
 
 /** What an approval decides: a plan, or a gate, which is nothing but its approval (EC 13). */

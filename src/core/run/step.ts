@@ -2,12 +2,15 @@ import { assertNever } from '../../protocol/assert.ts'
 import { type Failure, failure } from '../../protocol/execution/errors.ts'
 import type { PlainMap } from '../../protocol/execution/sealed.ts'
 import type { TurnResponse } from '../../protocol/execution/turn.ts'
+import type { RemoteErrorCode } from '../../protocol/remote/errors.ts'
 import { advance } from './advance.ts'
 import { beginRun } from './begin.ts'
+import { decisionDelivered, deviceDecided, questionAnswered, questionCancelled } from './device-answers.ts'
 import type { RunEvent } from './events.ts'
 import { finishFailure, finishResponse, pauseForDecryption, resolved } from './finish.ts'
 import { revokeGrant } from './grants.ts'
 import type { RunInputEvent } from './inputs.ts'
+import { withRunKept } from './run-clock.ts'
 import { type Sealing, sealedStep } from './sealing.ts'
 import { LEASE_MS, type RunState } from './state.ts'
 import { recover } from './supersede.ts'
@@ -36,8 +39,8 @@ export type Step = {
   contents?: PlainMap
 }
 
-/** A refused input: nothing changes. */
-export type Refusal = { refused: Failure }
+/** A refused input: nothing changes. `remote`: how a device is told, where its protocol has a word of its own for it. */
+export type Refusal = { refused: Failure; remote?: RemoteErrorCode }
 
 /** Time and ids come in from outside; ids are UUIDv7 (D22). */
 export type StepContext = { nowMs: number; newId: () => string; sealing?: Sealing }
@@ -55,8 +58,17 @@ export const step = (
   context: StepContext,
 ): Step | Refusal | typeof DROPPED =>
   context.sealing === undefined
-    ? clearStep(state, input, context)
-    : sealedStep(clearStep, state, input, context, context.sealing)
+    ? keptStep(state, input, context)
+    : sealedStep(keptStep, state, input, context, context.sealing)
+
+function keptStep(
+  state: RunState | null,
+  input: RunInputEvent,
+  context: StepContext,
+): Step | Refusal | typeof DROPPED {
+  const result = clearStep(state, input, context)
+  return 'state' in result ? withRunKept(state, result, context.nowMs) : result
+}
 
 function clearStep(
   state: RunState | null,
@@ -65,6 +77,9 @@ function clearStep(
 ): Step | Refusal | typeof DROPPED {
   if (input.type === 'execute_requested') return beginRun(state, input, context)
   if (input.type === 'grant_revoked') return revokeGrant(state, input.grantId)
+  if (input.type === 'device_decided') return deviceDecided(state, input, context)
+  if (input.type === 'question_answered') return questionAnswered(state, input, context)
+  if (input.type === 'question_cancelled') return questionCancelled(state, input, context)
   if (state === null) {
     if (input.type !== 'continuation_received') return DROPPED
     return {
@@ -74,6 +89,8 @@ function clearStep(
   switch (input.type) {
     case 'continuation_received':
       return advance(state, input, context)
+    case 'decision_delivered':
+      return decisionDelivered(state, context) ?? DROPPED
     case 'object_started':
       return state.active === null ? DROPPED : recover(state)
     case 'lease_renewed':

@@ -1,7 +1,8 @@
 import type { Payload } from '../../protocol/execution/trace.ts'
 import { costPayloads } from './costs.ts'
-import { boundText, eventTurnId, type RunEvent } from './events.ts'
+import { eventTurnId, type RunEvent } from './events.ts'
 import type { Partial } from './inputs.ts'
+import { openQuestion, pendingBatchId, undecidedCalls } from './pending.ts'
 import { saidBy, saying } from './saying.ts'
 import { decisionTarget, isOver, type RunState, type ToolWait } from './state.ts'
 import type { Effect, Step, StepContext } from './step.ts'
@@ -26,7 +27,12 @@ const ENDINGS = {
     reason: 'the user started something else',
     note: 'Cancelled: the user started something else.',
   },
+  /** A device declined what waited for a decision, and with it the turn (RF 19). */
+  declined: { outcome: 'cancelled', reason: 'the run was stopped', note: 'Cancelled by the user.' },
 } as const satisfies Record<string, { outcome: EndedOutcome; reason: string; note: string }>
+
+/** The result of a call that a device declined: a decision, and no mere end of the wait (U22). */
+export const DECLINED_NOTE = 'Declined by the user.'
 
 export type Ending = keyof typeof ENDINGS
 
@@ -61,15 +67,32 @@ export function supersede(
   }
   const { phase } = state
   if (phase.k === 'AwaitingTool') {
+    const batchId = pendingBatchId(phase)
+    if (batchId !== null)
+      result.events.push({ type: 'approval_resolved', approvalId: batchId, decision: 'rejected' })
+    const asked = openQuestion(phase)
+    if (asked !== null) result.events.push({ type: 'question_resolved', questionId: asked.question.id })
+    const declined = ending === 'declined' ? undecidedCalls(phase) : []
     const cancelled = cancelCalls(
       phase.calls.filter(({ settled }) => !settled),
-      note,
+      (call) => (declined.includes(call) ? DECLINED_NOTE : note),
+    )
+    result.writes.push(...declined.map((call) => declinedCall(call, context)))
+    result.payloads.push(
+      ...declined.map(
+        ({ callId }): Payload => ({
+          type: 'approval',
+          target_type: 'tool_call',
+          target_id: callId,
+          decision: 'rejected',
+        }),
+      ),
     )
     result.writes.push(...cancelled.writes)
     result.events.push(...cancelled.events)
     result.payloads.push(...cancelled.payloads)
   }
-  if (phase.k === 'AwaitingApproval' && phase.decided === null) {
+  if (phase.k === 'AwaitingApproval' && pendingBatchId(phase) !== null) {
     const target = decisionTarget(phase)
     result.writes.push({ w: 'approval', id: phase.approvalId, ...target, decision: 'rejected', outcome })
     if (phase.planId !== undefined)
@@ -91,21 +114,35 @@ export function supersede(
 export const givenUp = (state: RunState): RunEvent[] =>
   isOver(state) ? [] : [{ type: 'turn_cancelled', turnId: eventTurnId(state.runId) }]
 
-function cancelCalls(calls: ToolWait[], note: string): Omit<Superseded, 'effects'> {
+const declinedCall = ({ callId }: ToolWait, { newId }: StepContext): Write => ({
+  w: 'approval',
+  id: newId(),
+  targetType: 'tool_call',
+  targetId: callId,
+  decision: 'rejected',
+  outcome: 'rejected',
+})
+
+function cancelCalls(calls: ToolWait[], noteOf: (call: ToolWait) => string): Omit<Superseded, 'effects'> {
   return {
-    writes: calls.map(({ callId }) => ({ w: 'settle_call', callId, isError: true, content: note })),
-    events: calls.map(({ callId, toolName }) => ({
-      type: 'tool_finished',
-      id: callId,
-      name: toolName,
-      success: false,
-      content: boundText(note),
+    writes: calls.map((call) => ({
+      w: 'settle_call',
+      callId: call.callId,
+      isError: true,
+      content: noteOf(call),
     })),
-    payloads: calls.map(({ toolName }) => ({
+    events: calls.map((call) => ({
+      type: 'tool_finished',
+      id: call.callId,
+      name: call.toolName,
+      success: false,
+      content: noteOf(call),
+    })),
+    payloads: calls.map((call) => ({
       type: 'tool_call',
-      tool_name: toolName,
+      tool_name: call.toolName,
       status: 'failed',
-      error: note,
+      error: noteOf(call),
     })),
   }
 }

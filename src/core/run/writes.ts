@@ -50,13 +50,21 @@ export type CallRecord = {
   localOnly?: true
   /** What the prompt held: a policy that gets stricter later applies to the answer as well (U37). */
   seen?: Seen
+  /** How long the answer took; kept with the message that came of it. */
+  clock?: AnswerClock
 }
+
+/** How long a model took for what it said, and what was observed of its thinking meanwhile (RF 14). */
+export type AnswerClock = { responseMs: number; thoughtMs?: number; thoughtTokens?: number }
 
 /** What was waited for is not waited for any more: `cancelled` by a stop, `superseded` by new input (U22). */
 export type EndedOutcome = 'cancelled' | 'superseded'
 
 /** What became of a decision that was waited for (U22): the user's word, or that the run went on without it. */
 export type SettledOutcome = ApprovalDecision | EndedOutcome
+
+/** How a run ended. */
+export type RunOutcome = 'completed' | 'failed' | 'cancelled'
 
 export type NewCall = {
   id: string
@@ -89,6 +97,7 @@ export type Write =
       interrupted: boolean
       localOnly?: true
       seen?: Seen
+      clock?: AnswerClock
       calls: NewCall[]
     }
   /** What was said in this run so far is for local models alone. */
@@ -119,7 +128,11 @@ export type Write =
       turnId: string
       status: 'done' | 'failed' | 'superseded' | 'interrupted'
       outcome: TurnResponse | null
+      /** The end of the turn is the end of its run. */
+      runOutcome?: RunOutcome
     }
+  /** A run ended while none of its turns was served: its last one is the newest that there is. */
+  | { w: 'run_ended'; outcome: RunOutcome }
   /** The ciphertext of content whose row was stored without its text. */
   | {
       w: 'sealed'

@@ -5,6 +5,7 @@ import { Count, Provider, Timestamp, Uuid } from './ids.ts'
 import { MemoryRecord } from './memory.ts'
 import { EncryptedPayload } from './sealed.ts'
 import { MessageContent, MessageRole, SessionSummary } from './session.ts'
+import { PolicySettingResponse } from './settings.ts'
 import { ToolCallStatus, TraceEvent } from './trace.ts'
 import { SessionUsageResponse } from './usage.ts'
 
@@ -26,8 +27,8 @@ export type PlanStatus = z.infer<typeof PlanStatus>
 const inSession = { session_id: Uuid }
 
 /**
- * One line of an export: JSON lines, in this order. `export` opens it; facts about the user and paired devices follow; then each
- * session with what belongs to it; `end` closes it. An export without its `end` was cut off. `next` in it names the session
+ * One line of an export: JSON lines, in this order. `export` opens it; facts about the user, settings and paired devices follow;
+ * then each session with what belongs to it; `end` closes it. An export without its `end` was cut off. `next` in it names the session
  * after which the next page goes on.
  */
 export const ExportRecord = z
@@ -100,6 +101,13 @@ export const ExportRecord = z
       ...inSession,
       key: z.string().describe('The name under which traces point at it.'),
       policy: z.record(z.string(), z.unknown()),
+    }),
+    z.object({
+      type: z.literal('settings'),
+      harness: z.string().optional(),
+      model: z.string().optional(),
+      effort: z.string().optional(),
+      default_policy: PolicySettingResponse.optional(),
     }),
     z.object({ type: z.literal('trace'), ...inSession, event: TraceEvent }),
     z.object({ type: z.literal('usage'), ...inSession, usage: SessionUsageResponse }),

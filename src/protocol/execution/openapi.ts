@@ -40,6 +40,7 @@ const TAGS: Record<Route['tag'], string> = {
   memory: 'What is remembered',
   export: 'Everything, to take along',
   devices: 'Phones and other devices: pairing them, and looking after them',
+  settings: 'What holds for an account',
 }
 
 const refTo = (name: string) => `#/components/schemas/${name}`

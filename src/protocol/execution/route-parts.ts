@@ -25,6 +25,7 @@ export type Tag =
   | 'memory'
   | 'export'
   | 'devices'
+  | 'settings'
 
 export type Route = {
   method: 'get' | 'post' | 'put' | 'delete'
@@ -124,6 +125,15 @@ export const LAST_EVENT_ID: Parameter = {
   description:
     'The `id` of the last event received. The stream goes on after it; where it is no longer held, only the end of ' +
     'the turn is sent.',
+  schema: { type: 'string' },
+}
+
+/** Of a session's events, which are another sequence than those of a turn. */
+export const EVENT_PLACE: Parameter = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  required: false,
+  description: 'With a stream: the `id` of the last event received. It counts more than `after`.',
   schema: { type: 'string' },
 }
 

@@ -8,6 +8,7 @@ import {
   BAD_QUERY,
   BOOTSTRAP_TOKEN,
   DEVICE_ID,
+  EVENT_PLACE,
   EVERYWHERE,
   GRANT_ID,
   IDEMPOTENCY_KEY,
@@ -236,6 +237,32 @@ export const ROUTES: readonly Route[] = [
     errors: refusals(IN_SESSION),
   },
   {
+    method: 'get',
+    path: '/api/v1/sessions/{session_id}/events',
+    operationId: 'followSession',
+    summary: 'Follow what happens in a session, from whatever device',
+    description:
+      'As JSON: what happened behind `after`, at once when there is something, else as soon as there is, else after 25 s. ' +
+      'With `Accept: text/event-stream`: the same as it happens, each event with an `id` for `Last-Event-ID`; the stream ' +
+      'ends after five minutes without an event, and says with `retry` when to come back. Without a place to begin at the ' +
+      'state comes first, as an event of type `snapshot`. Where a place cannot be continued from, the answer says so ' +
+      '(`resync`, and an event of that name in a stream) and brings the state.',
+    tag: 'sessions',
+    security: 'bearer',
+    parameters: [
+      SESSION_ID,
+      query('after', 'The `next_after` of an earlier answer, or the id of an event.', { type: 'string' }),
+      EVENT_PLACE,
+    ],
+    success: {
+      status: 200,
+      description: 'What happened.',
+      json: 'SessionEventsResponse',
+      stream: 'SessionEvent',
+    },
+    errors: refusals([...IN_SESSION, BAD_QUERY]),
+  },
+  {
     method: 'delete',
     path: '/api/v1/sessions/{session_id}/grants/{grant_id}',
     operationId: 'revokeGrant',
@@ -350,6 +377,34 @@ export const ROUTES: readonly Route[] = [
     parameters: [MEMORY_ID],
     success: { status: 200, description: 'The fact is forgotten.', json: 'DeleteMemoryResponse' },
     errors: refusals([...WITH_TOKEN, BAD_QUERY, [404, 'invalid_request']]),
+  },
+  {
+    method: 'get',
+    path: '/api/v1/settings/policy',
+    operationId: 'getDefaultPolicy',
+    summary: 'Show the policy of prompts from a device in sessions that never ran',
+    tag: 'settings',
+    security: 'bearer',
+    parameters: [],
+    success: {
+      status: 200,
+      description: 'The policy; nothing where none was published.',
+      json: 'PolicySettingResponse',
+    },
+    errors: refusals(WITH_TOKEN),
+  },
+  {
+    method: 'put',
+    path: '/api/v1/settings/policy',
+    operationId: 'putDefaultPolicy',
+    summary: 'Publish the policy of prompts from a device in sessions that never ran',
+    description: 'It is checked as that of execute is. A session that has run goes on with its own.',
+    tag: 'settings',
+    security: 'bearer',
+    parameters: [],
+    request: 'PutPolicyRequest',
+    success: { status: 200, description: 'The policy as it is now.', json: 'PolicySettingResponse' },
+    errors: refusals([...WITH_TOKEN, ...WITH_BODY, 'missing_capability', 'permission_expansion']),
   },
   {
     method: 'get',

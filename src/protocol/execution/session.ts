@@ -22,6 +22,8 @@ export const SessionSummary = z
       .describe(
         'The session is listed live on the paired devices of its user. In lists of sessions the first turn has to end before it shows.',
       ),
+    pinned: z.boolean().optional().describe('In lists: a device has pinned the session.'),
+    settled: z.boolean().optional().describe('In lists: a device has marked the session as done.'),
   })
   .meta({ id: 'SessionSummary' })
 export type SessionSummary = z.infer<typeof SessionSummary>

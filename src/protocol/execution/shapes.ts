@@ -34,6 +34,7 @@ import {
   RevokeDeviceResponse,
 } from './devices.ts'
 import { ApiError, ApiErrorBody } from './errors.ts'
+import { SessionEvent, SessionEventsResponse } from './events.ts'
 import {
   Attachments,
   ContextFile,
@@ -103,6 +104,7 @@ import {
   UpdateSessionRequest,
   UpdateSessionResponse,
 } from './session.ts'
+import { PolicySettingResponse, PutPolicyRequest } from './settings.ts'
 import { TurnEvent } from './stream.ts'
 import {
   ApprovalPayload,
@@ -167,6 +169,7 @@ export const REQUEST_SHAPES = {
   ModelReference,
   PrivacyPolicy,
   PutMemoryRequest,
+  PutPolicyRequest,
   RemotePrivacy,
   RenameDeviceRequest,
   RoutingPolicy,
@@ -239,6 +242,7 @@ export const RESPONSE_SHAPES = {
   Payload,
   PendingApproval,
   PlanStatus,
+  PolicySettingResponse,
   PolicyWarning,
   PreviewedApproval,
   PreviewResponse,
@@ -258,6 +262,8 @@ export const RESPONSE_SHAPES = {
   RunResponse,
   RunningTurn,
   SessionDetail,
+  SessionEvent,
+  SessionEventsResponse,
   SessionMessageDetail,
   SessionSummary,
   SessionUsageResponse,

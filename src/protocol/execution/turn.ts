@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ApprovalDecision, ContinueKind } from './continue.ts'
 import { ApiErrorBody } from './errors.ts'
-import { ContentRef, Count, Decimal, Provider, Uuid } from './ids.ts'
+import { ContentRef, Count, Decimal, Provider, Timestamp, Uuid } from './ids.ts'
 import { TaskIntent } from './policy.ts'
 import { PlainMap, SealedMap } from './sealed.ts'
 import { MessageRole } from './session.ts'
@@ -84,9 +84,28 @@ export type Message = z.infer<typeof Message>
 export const ToolApproval = z.enum(['allow', 'ask']).meta({ id: 'ToolApproval' })
 export type ToolApproval = z.infer<typeof ToolApproval>
 
+/** Our additions (D05, D10): what a device has decided, and how far that has come. All are absent before. */
+const decidedByDevice = {
+  decision: ApprovalDecision.optional().describe('What a device has already decided about it.'),
+  decision_state: z
+    .enum(['stored', 'delivered', 'acted_on'])
+    .optional()
+    .describe('How far the decision has come: kept here, shown to the client, or carried out by it.'),
+  decided_at: Timestamp.optional(),
+  delivered_at: Timestamp.optional().describe('When the client was first shown the decision.'),
+}
+
+/** What is told of the decision of a device. */
+export type DecisionProgress = {
+  decision: ApprovalDecision
+  decision_state: 'stored' | 'delivered' | 'acted_on'
+  decided_at: string
+  delivered_at?: string
+}
+
 /**
- * One call for the client to run. `decision` and `driver_epoch` are our additions: a decision that a device has
- * already taken, and the epoch that a result may carry back (D05).
+ * One call for the client to run. `driver_epoch` is our addition, as is what a device has decided: the epoch that a result
+ * may carry back (D05).
  */
 export const ToolRequest = z
   .object({
@@ -94,7 +113,7 @@ export const ToolRequest = z
     name: z.string(),
     arguments: z.record(z.string(), z.unknown()).nullable(),
     requires_approval: ToolApproval,
-    decision: ApprovalDecision.optional().describe('What a device has already decided about this call.'),
+    ...decidedByDevice,
     driver_epoch: Count.optional().describe(
       'May be sent back with the result, which fences out an older driver.',
     ),
@@ -111,6 +130,7 @@ export const PendingApproval = z
     approval_id: z.string(),
     kind: ApprovalKind,
     detail: z.record(z.string(), z.unknown()).nullable(),
+    ...decidedByDevice,
   })
   .meta({ id: 'PendingApproval' })
 export type PendingApproval = z.infer<typeof PendingApproval>

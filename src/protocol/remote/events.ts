@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { BoundedText, MessageOrigin, RemoteTurnTiming, thoughts } from './message.ts'
-import { RemoteApprovalBatch, RemoteQuestion } from './question.ts'
+import { RemoteApprovalBatch, RemoteDecision, RemoteQuestion } from './question.ts'
 import { RemoteSnapshot, RemoteSubagent, RemoteTool } from './snapshot.ts'
 
 /** Why a client's state cannot be continued. `history_changed` is reserved until something rewrites a transcript (D37). */
@@ -41,6 +41,7 @@ export const RemoteEvent = z
     event('subagent_updated', { subagent: RemoteSubagent }),
     event('approval_requested', { approval: RemoteApprovalBatch }),
     event('approval_resolved', { batch_id: z.string() }),
+    event('approval_decision', { decision: RemoteDecision }),
     event('question_requested', { question: RemoteQuestion }),
     event('question_resolved', { question_id: z.string() }),
     event('turn_finished', ended),

@@ -48,5 +48,50 @@ export const MAX_DEVICES = 32
 /** Sessions that are listed live at once. */
 export const MAX_SHARED_SESSIONS = 32
 
+/** What a snapshot or a page of history may take of a frame; the rest is for what is around it. */
+export const MAX_PAYLOAD_BYTES = 252 * 1024
+/** Of the settings in a snapshot; a longer catalogue is left out whole. */
+export const MAX_SETTINGS_BYTES = MAX_PAYLOAD_BYTES / 4
+/** Messages at the end of a snapshot, and on a page of history. */
+export const MAX_MESSAGES = 40
+/** Text of a message, a result or a prompt. */
+export const MAX_MESSAGE_TEXT_BYTES = 4096
+/** The end of the answer that is being given. */
+export const MAX_LIVE_RESPONSE_BYTES = 32 * 1024
+/** Shared by the actions of an approval … */
+export const MAX_APPROVAL_BYTES = 32 * 1024
+/** … of which each has this much at least. */
+export const MIN_APPROVAL_ACTION_BYTES = 256
+export const MAX_LABEL_BYTES = 512
+export const MAX_SUMMARY_CHARS = 160
+/** Tools, prompts, subagents and tasks in a snapshot. */
+export const MAX_LISTED = 32
+export const MIN_CONTENT_CHUNK_BYTES = 4
+export const MAX_CONTENT_CHUNK_BYTES = 64 * 1024
+export const MAX_COMMAND_OUTPUT_BYTES = 32 * 1024
+export const MAX_TITLE_BYTES = 512
+
+/** Requests of one connection that wait for sessions. */
+export const MAX_IN_FLIGHT = 16
+/** How long a session has to answer … */
+export const OWNER_TIMEOUT_MS = 30_000
+/** … and to answer with a snapshot. */
+export const ATTACH_TIMEOUT_MS = 10_000
+/** Repeats of one request that is being decided which may wait for its answer, itself included. */
+export const MAX_RECEIPT_WAITERS = 4
+
+/** Images. */
+export const MAX_IMAGE_CHUNK_BYTES = 128 * 1024
+export const MAX_IMAGE_BYTES = 8 * 1024 * 1024
+export const MAX_IMAGE_SIDE = 4096
+export const MAX_PROMPT_IMAGES = 8
+export const MAX_UPLOAD_BYTES = 64 * 1024 * 1024
+export const MAX_UPLOADS = 256
+export const PARTIAL_UPLOAD_TTL_MS = 3_600_000
+
+/** Rows of a list in an account of usage, and the days that it covers. */
+export const MAX_USAGE_ROWS = 1000
+export const USAGE_DAYS = 30
+
 /** Saved sessions on one page. */
 export const MAX_SAVED_SESSIONS_PAGE = 100

@@ -77,6 +77,10 @@ export const RemoteMessage = z
     ...thoughts,
     completed_at: timestamp.optional(),
     turn: RemoteTurnTiming.optional(),
+    sealed: z
+      .object({ key_id: z.string() })
+      .optional()
+      .describe('The message is encrypted; `content` says so, and this names the key.'),
   })
   .meta({ id: 'RemoteMessage' })
 export type RemoteMessage = z.infer<typeof RemoteMessage>

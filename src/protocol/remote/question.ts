@@ -17,6 +17,24 @@ export const RemoteQuestion = z
   .meta({ id: 'RemoteQuestion' })
 export type RemoteQuestion = z.infer<typeof RemoteQuestion>
 
+const timestamp = z.iso.datetime({ offset: true })
+
+/**
+ * How far a device's decision has come on its way to the program that carries it out (an addition to the contract):
+ * `stored` here, `delivered` to that program, `acted_on` by it.
+ */
+export const RemoteDecision = z
+  .object({
+    batch_id: z.string(),
+    choice: z.enum(['approve', 'deny']),
+    state: z.enum(['stored', 'delivered', 'acted_on']),
+    stored_at: timestamp,
+    delivered_at: timestamp.optional(),
+    acted_on_at: timestamp.optional(),
+  })
+  .meta({ id: 'RemoteDecision' })
+export type RemoteDecision = z.infer<typeof RemoteDecision>
+
 /** Calls that are approved or denied together. */
 export const RemoteApprovalBatch = z
   .object({

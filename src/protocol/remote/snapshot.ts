@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { BoundedText, RemoteMessage, RemoteTurnTiming, thoughts } from './message.ts'
-import { RemoteApprovalBatch, RemoteQuestion } from './question.ts'
+import { RemoteApprovalBatch, RemoteDecision, RemoteQuestion } from './question.ts'
 import { RemoteSessionInfo } from './session-info.ts'
 import { RemoteSessionSettings } from './session-settings.ts'
 
@@ -83,6 +83,7 @@ export const RemoteSnapshot = z
       .describe('Of the page before `transcript`; absent when there is none.'),
     pending_question: RemoteQuestion.optional(),
     pending_approval: RemoteApprovalBatch.optional(),
+    approval_decision: RemoteDecision.optional().describe('The newest decision of a device in this turn.'),
     pending_prompts: z.array(z.object({ kind: z.enum(['steer', 'queue']), text: BoundedText })),
     subagents: z.array(RemoteSubagent),
     background_tasks: z.array(z.object({ id: z.string(), command: z.string(), elapsed_ms: count })),

@@ -1,4 +1,4 @@
-import { and, asc, eq, isNull, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, isNull, sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
 import { orFault } from './fault.ts'
 import { insertGateway, newGatewayId } from './gateways.ts'
@@ -8,6 +8,7 @@ import {
   createKeys,
   deviceRevocations,
   gateways,
+  receipts,
   sessions,
   userMemory,
   users,
@@ -219,6 +220,34 @@ export async function revokeKey(
   return still.length > 0 ? 'last' : 'unknown'
 }
 
+/** More are traded for one key in the life of a token by nobody who needs them. */
+const MAX_TOKENS_OF_KEY = 1000
+
+/** The tokens that a revoked key took with it, less those that have run out by themselves; the newest first. */
+export async function tokensOfKey(
+  db: Database,
+  { keyId, userId, nowMs }: { keyId: string; userId: string; nowMs: number },
+): Promise<string[]> {
+  const rows = await orFault(
+    db
+      .select({ id: authTokens.id })
+      .from(authTokens)
+      .innerJoin(apiKeys, and(eq(apiKeys.id, keyId), eq(apiKeys.userId, authTokens.userId)))
+      .where(
+        and(
+          eq(authTokens.userId, userId),
+          sql`${authTokens.revokedAt} IS NOT NULL`,
+          gt(authTokens.expiresAt, nowMs),
+          sql`(${authTokens.apiKeyId} = ${apiKeys.id}
+            OR (${authTokens.apiKeyId} IS NULL AND ${authTokens.createdAt} >= ${apiKeys.createdAt}))`,
+        ),
+      )
+      .orderBy(desc(authTokens.createdAt))
+      .limit(MAX_TOKENS_OF_KEY),
+  )
+  return rows.map(({ id }) => id)
+}
+
 /** What a user has in the shared tables beside sessions, whose objects have to go first. */
 const deleteBelongings = (db: Database, userId: string) =>
   [
@@ -228,6 +257,9 @@ const deleteBelongings = (db: Database, userId: string) =>
     db.delete(userMemory).where(eq(userMemory.userId, userId)),
     db.delete(gateways).where(eq(gateways.userId, userId)),
     db.delete(deviceRevocations).where(eq(deviceRevocations.userId, userId)),
+    db.delete(receipts).where(eq(receipts.userId, userId)),
+    // The row of the first account stays: what it set is not to stay with it.
+    db.update(users).set({ settings: null, defaultPolicy: null }).where(eq(users.id, userId)),
   ] as const
 
 /** From here on no token and no key of the account works, and nobody can sign in to it. */

@@ -1,19 +1,24 @@
 import { and, eq, lt, sql } from 'drizzle-orm'
 import type { BatchItem } from 'drizzle-orm/batch'
 import { byteLength, MAX_D1_TEXT_BYTES } from '../limits.ts'
+import type { CopiedReceipt } from '../session/copy-receipts.ts'
 import type { CopiedMessage, CopiedTurn } from '../session/copy-rows.ts'
 import type { OwedChange } from '../session/memories.ts'
 import type { SessionRow } from '../session/session-row.ts'
 import type { Database } from './database.ts'
 import { writeChange } from './memory.ts'
+import { insertReceipt } from './receipts.ts'
 import { messages, sessions, turns } from './schema.ts'
 
 /** Rows of one session, and changes of what is remembered, on their way to D1. */
 export type CopyBatch = {
   session: SessionRow
+  /** What lists show of it beside its own row. */
+  shown: { workspace: string | null; derivedTitle: string | null; messageCount: number }
   messages: CopiedMessage[]
   turns: CopiedTurn[]
   memory: OwedChange[]
+  receipts: CopiedReceipt[]
 }
 
 /** Stands where a text is too long for D1; the whole is in the session's object (D27). */
@@ -36,7 +41,7 @@ const orOmitted = (text: () => string, omittedBytes: number | undefined): string
  */
 export async function writeCopy(
   db: Database,
-  { session, messages: said, turns: served, memory }: CopyBatch,
+  { session, shown, messages: said, turns: served, memory, receipts }: CopyBatch,
 ): Promise<void> {
   const { sessionId } = session
   const statements: [BatchItem<'sqlite'>, ...BatchItem<'sqlite'>[]] = [
@@ -48,6 +53,7 @@ export async function writeCopy(
         updatedAt: session.updatedAtMs,
         archivedAt: session.archivedAtMs,
         shared: session.listed,
+        ...shown,
         rev: session.rev,
       })
       .where(and(eq(sessions.id, sessionId), lt(sessions.rev, session.rev))),
@@ -102,5 +108,6 @@ export async function writeCopy(
     )
   }
   for (const { change } of memory) statements.push(writeChange(db, session, change))
+  for (const receipt of receipts) statements.push(insertReceipt(db, session, receipt))
   await db.batch(statements)
 }

@@ -13,6 +13,6 @@ export async function withDeadline<T>(work: PromiseLike<T>, ms: number): Promise
   try {
     return await Promise.race([work, limit])
   } finally {
-    clearTimeout(timer)
+    if (timer !== null) clearTimeout(timer)
   }
 }

@@ -11,7 +11,13 @@ import { deviceRevocations, gateways, users } from './schema.ts'
  */
 
 /** A gateway with the revocations that were noted for it. */
-export type FoundGateway = { userId: string; gatewayId: string; notedRevocations: NotedRevocation[] }
+export type FoundGateway = {
+  userId: string
+  gatewayId: string
+  /** It belongs to the deployment's first account (D14). */
+  firstAccount: boolean
+  notedRevocations: NotedRevocation[]
+}
 
 const GATEWAY_ID_BYTES = 16
 
@@ -21,12 +27,16 @@ export const newGatewayId = (): string => toHex(crypto.getRandomValues(new Uint8
 export const insertGateway = (db: Database, userId: string, gatewayId: string, nowMs: number) =>
   db.insert(gateways).values({ userId, gatewayId, createdAt: nowMs })
 
+/** Its row outlives its deletion. */
+const FIRST_ACCOUNT = sql`(SELECT id FROM users ORDER BY created_at, id LIMIT 1)`
+
 /** One statement: the gateway of a working account, repeated for each revocation that was noted for it. */
 const selectGateway = (db: Database) =>
   db
     .select({
       userId: gateways.userId,
       gatewayId: gateways.gatewayId,
+      isFirst: sql<number>`${gateways.userId} = ${FIRST_ACCOUNT}`,
       deviceId: deviceRevocations.deviceId,
       reason: deviceRevocations.reason,
     })
@@ -44,8 +54,7 @@ export async function findGateway(db: Database, gatewayId: string): Promise<Foun
  * none.
  */
 export async function findFirstGateway(db: Database): Promise<FoundGateway | null> {
-  const first = sql`(SELECT id FROM users ORDER BY created_at, id LIMIT 1)`
-  return toGateway(await orFault(selectGateway(db).where(eq(gateways.userId, first))))
+  return toGateway(await orFault(selectGateway(db).where(eq(gateways.userId, FIRST_ACCOUNT))))
 }
 
 /** A user's own gateway. An account that an older release made during a deploy gets its id here (D32). */
@@ -74,16 +83,22 @@ export async function ownGateway(db: Database, userId: string, nowMs: number): P
   return toGateway(rows)
 }
 
-type GatewayRow = { userId: string; gatewayId: string; deviceId: string | null; reason: string | null }
+type GatewayRow = {
+  userId: string
+  gatewayId: string
+  isFirst: number
+  deviceId: string | null
+  reason: string | null
+}
 
 function toGateway(rows: readonly GatewayRow[]): FoundGateway | null {
   const [first] = rows
   if (first === undefined) return null
-  const { userId, gatewayId } = first
+  const { userId, gatewayId, isFirst } = first
   const notedRevocations = rows.flatMap(({ deviceId, reason }) =>
     deviceId === null ? [] : [{ deviceId, reason: toReason(reason) }],
   )
-  return { userId, gatewayId, notedRevocations }
+  return { userId, gatewayId, firstAccount: isFirst === 1, notedRevocations }
 }
 
 /** A reason that this release does not know is a revocation all the same. */

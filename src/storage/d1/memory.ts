@@ -38,6 +38,25 @@ export const selectFacts = (db: Database, tokenId: string, limit: number) =>
     .orderBy(desc(userMemory.updatedAt), desc(userMemory.id))
     .limit(limit)
 
+/** The same of a user whose token did not come along: for a run that a device starts (D07). */
+export const loadUserFacts = async (db: Database, userId: string, limit: number): Promise<MemoryFact[]> => {
+  const rows = await orFault(
+    db
+      .select({
+        id: userMemory.id,
+        key: userMemory.key,
+        content: sql<string>`substr(${userMemory.content}, 1, ${FACT_HEAD_CHARS})`,
+        localOnly: userMemory.localOnly,
+        updatedAtMs: userMemory.updatedAt,
+      })
+      .from(userMemory)
+      .where(and(eq(userMemory.userId, userId), isNull(userMemory.forgottenAt)))
+      .orderBy(desc(userMemory.updatedAt), desc(userMemory.id))
+      .limit(limit),
+  )
+  return rows.map(toUserFact)
+}
+
 type FactRow = Awaited<ReturnType<typeof selectFacts>>[number]
 
 export const toUserFact = ({ id, key, content, localOnly, updatedAtMs }: FactRow): MemoryFact => ({

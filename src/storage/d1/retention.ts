@@ -1,7 +1,8 @@
 import { and, asc, eq, gt, lt, lte, ne, or, sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
 import { orFault } from './fault.ts'
-import { authTokens, contextMemory, createKeys, sessions, turns, userMemory } from './schema.ts'
+import { authTokens, contextMemory, createKeys, receipts, sessions, turns, userMemory } from './schema.ts'
+import type { SessionCutoffs } from './session-cutoffs.ts'
 
 /**
  * What clean-up reads and deletes in D1 (D31). Ids of sessions and tokens begin with the time they were made (D22), so a
@@ -21,9 +22,6 @@ const idBound = (beforeMs: number): string => {
 }
 
 export type OwnedSession = { id: string; userId: string }
-
-/** Which sessions are to go, by when they were archived or, if they are not, last updated; null keeps them for ever. */
-export type SessionCutoffs = { archivedBeforeMs: number | null; idleBeforeMs: number | null }
 
 /**
  * Sessions that look expired, oldest first, after one of them (`''` stands before all). Their objects decide. Reads the
@@ -116,18 +114,24 @@ export async function expireTraceCopies(
 }
 
 /** When rows that nobody reads any more may go. */
-export type RowCutoffs = { tokensBeforeMs: number; createKeysBeforeMs: number; forgottenBeforeMs: number }
+export type RowCutoffs = {
+  tokensBeforeMs: number
+  createKeysBeforeMs: number
+  forgottenBeforeMs: number
+  receiptsBeforeMs: number
+}
 
 /** Rows of one kind that go in one run, so that no statement takes long; the rest goes in the next. */
 const MAX_ROWS = 1000
 
 /**
- * Deletes tokens that ended, keys of creations and forgotten facts from before these times; returns how many rows. Tokens
- * are found by their id; the other tables are read whole: a week of keys, and facts, which are few.
+ * Deletes tokens that ended, keys of creations, forgotten facts and receipts from before these times; returns how many
+ * rows. Tokens are found by their id, receipts among the oldest rows of their table; the other tables are read whole: a
+ * week of keys, and facts, which are few.
  */
 export async function deleteOldRows(
   db: Database,
-  { tokensBeforeMs, createKeysBeforeMs, forgottenBeforeMs }: RowCutoffs,
+  { tokensBeforeMs, createKeysBeforeMs, forgottenBeforeMs, receiptsBeforeMs }: RowCutoffs,
 ): Promise<number> {
   const results = await orFault(
     db.batch([
@@ -149,6 +153,12 @@ export async function deleteOldRows(
       db.delete(contextMemory).where(
         sql`${contextMemory.id} IN (
           SELECT id FROM context_memory WHERE forgotten_at < ${forgottenBeforeMs} LIMIT ${MAX_ROWS})`,
+      ),
+      // Rows come in the order of their time, more or less: the first ones are the oldest.
+      db.delete(receipts).where(
+        sql`rowid IN (
+          SELECT rowid FROM receipts
+          WHERE rowid < (SELECT min(rowid) FROM receipts) + ${MAX_ROWS} AND created_at < ${receiptsBeforeMs})`,
       ),
     ]),
   )

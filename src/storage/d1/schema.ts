@@ -14,6 +14,10 @@ export const users = sqliteTable(
     disabledAt: integer('disabled_at'),
     /** The account is being deleted: its sessions go one by one, then the row. */
     deletedAt: integer('deleted_at'),
+    /** What new sessions start with, as one JSON object; null: nothing was set. */
+    settings: text('settings'),
+    /** What sessions that never ran use when a device prompts them (D07), as JSON; null: nothing was published. */
+    defaultPolicy: text('default_policy'),
   },
   // Who was first is asked with every request, also by those who have not shown who they are.
   (table) => [index('users_created').on(table.createdAt, table.id)],
@@ -93,8 +97,21 @@ export const sessions = sqliteTable(
     tracesFrom: integer('traces_from').notNull().default(0),
     /** Listed live on the user's devices (D03). */
     shared: integer('shared', { mode: 'boolean' }).notNull().default(false),
+    /** The root of the latest run's workspace; null: not known. */
+    workspace: text('workspace'),
+    /** What the user's first words make of a title (RF 11); null where there is none to be made. */
+    derivedTitle: text('derived_title'),
+    /** Messages of the transcript. */
+    messageCount: integer('message_count').notNull().default(0),
+    /** Marks of the user, which devices set. No outbox writes them. */
+    pinnedAt: integer('pinned_at'),
+    settledAt: integer('settled_at'),
   },
-  (table) => [index('sessions_user_updated').on(table.userId, table.updatedAt)],
+  (table) => [
+    index('sessions_user_updated').on(table.userId, table.updatedAt),
+    // Both columns never change: a session costs one row here, and its turns none.
+    index('sessions_user_created').on(table.userId, table.createdAt),
+  ],
 )
 
 /** Which session a create key made (D20, U16). */
@@ -108,6 +125,29 @@ export const createKeys = sqliteTable(
     createdAt: integer('created_at').notNull(),
   },
   (table) => [primaryKey({ columns: [table.userId, table.key] })],
+)
+
+/**
+ * Copies of the receipts of devices' requests: which came to what, and no words (D26, D29). They hang on the user, since
+ * they are for sessions that are gone.
+ */
+export const receipts = sqliteTable(
+  'receipts',
+  {
+    userId: owner(),
+    deviceId: text('device_id').notNull(),
+    requestId: text('request_id').notNull(),
+    sessionId: text('session_id').notNull(),
+    epoch: integer('epoch').notNull(),
+    /** `applied` or `rejected`. */
+    receipt: text('receipt').notNull(),
+    /** The type of the result; of an error its code. */
+    code: text('code').notNull(),
+    createdAt: integer('created_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.userId, table.deviceId, table.requestId, table.sessionId, table.epoch] }),
+  ],
 )
 
 const inSession = () =>

@@ -5,7 +5,10 @@ import { orFault } from './fault.ts'
 import { authTokens, createKeys, sessions, users } from './schema.ts'
 
 /** What D1 knows of a session. */
-export type ListedSession = Omit<SessionRow, 'deletedAtMs' | 'rev' | 'epoch' | 'sharingOff'>
+export type ListedSession = Omit<SessionRow, 'deletedAtMs' | 'rev' | 'epoch' | 'sharingOff' | 'settings'> & {
+  pinned: boolean
+  settled: boolean
+}
 
 const toListed = (row: typeof sessions.$inferSelect): ListedSession => ({
   sessionId: row.id,
@@ -17,6 +20,8 @@ const toListed = (row: typeof sessions.$inferSelect): ListedSession => ({
   updatedAtMs: row.updatedAt,
   archivedAtMs: row.archivedAt,
   listed: row.shared,
+  pinned: row.pinnedAt !== null,
+  settled: row.settledAt !== null,
 })
 
 /** The session, if it belongs to the user whose token this is: one statement for the batch that checks a request. */
@@ -55,6 +60,11 @@ export async function insertSession(
         rev: sql<number>`${row.rev}`.as('rev'),
         tracesFrom: sql<number>`0`.as('traces_from'),
         shared: sql<boolean>`0`.as('shared'),
+        workspace: sql<string | null>`NULL`.as('workspace'),
+        derivedTitle: sql<string | null>`NULL`.as('derived_title'),
+        messageCount: sql<number>`0`.as('message_count'),
+        pinnedAt: sql<number | null>`NULL`.as('pinned_at'),
+        settledAt: sql<number | null>`NULL`.as('settled_at'),
       })
       .from(users)
       .where(

@@ -26,6 +26,17 @@ export const GATEWAY_MIGRATIONS: readonly (readonly string[])[] = [
      ) WITHOUT ROWID`,
     `CREATE TABLE delistings (session_id TEXT PRIMARY KEY, epoch INTEGER NOT NULL) WITHOUT ROWID`,
   ],
+  [
+    `CREATE TABLE request_sessions (
+       seq INTEGER PRIMARY KEY, device_id TEXT NOT NULL, request_id TEXT NOT NULL, session_id TEXT NOT NULL,
+       epoch INTEGER NOT NULL, created_at INTEGER NOT NULL, UNIQUE (device_id, request_id)
+     )`,
+    `CREATE TABLE host_receipts (
+       seq INTEGER PRIMARY KEY, device_id TEXT NOT NULL, request_id TEXT NOT NULL, digest TEXT NOT NULL,
+       operation TEXT NOT NULL, receipt TEXT NOT NULL, result TEXT, created_at INTEGER NOT NULL,
+       UNIQUE (device_id, request_id)
+     )`,
+  ],
 ]
 
 /** Brings the tables of a gateway's object up to date. */

@@ -13,6 +13,8 @@ export type Outbox = {
   turnsFrom: number | null
   /** Changes of facts stand in a log of their own: a user's facts are kept nowhere else in the object (EC 16). */
   memory: boolean
+  /** Receipts of devices' requests from this sequence on (D26). */
+  receiptsFrom: number | null
   failures: number
   retryAtMs: number | null
   /**
@@ -36,7 +38,18 @@ export type Counters = {
   runs?: number
   /** Of a sealed session: the first turn with trace events that lack their ciphertext. */
   unsealedTurn?: number
+  /** The newest change that no event tells, and the events that came before it (RF 13); absent before the first. */
+  cut?: SnapshotCut
+  /** The gateway said that devices follow the session; it says when none does any more. Absent: nobody follows. */
+  watched?: true
+  /** No model that devices may use takes images, as far as was known at the newest cut. */
+  blind?: true
+  /** How often the transcript was rewritten; absent: never. */
+  rewrites?: number
 }
+
+/** A state that replaced another one without an event: `id` names it to those who have seen it. */
+export type SnapshotCut = { sequence: number; id: string }
 
 /** The time of the next change of a fact: now, and later than the one before (D26). */
 export const nextMemoryAtMs = ({ memoryAtMs = 0 }: Counters, nowMs: number): number =>
@@ -57,14 +70,15 @@ export const EMPTY_OUTBOX: Outbox = {
   messagesFrom: null,
   turnsFrom: null,
   memory: false,
+  receiptsFrom: null,
   failures: 0,
   retryAtMs: null,
   listing: null,
 }
 
 /** D1 has everything. */
-export const isDrained = ({ session, messagesFrom, turnsFrom, memory }: Outbox): boolean =>
-  !session && messagesFrom === null && turnsFrom === null && !memory
+export const isDrained = ({ session, messagesFrom, turnsFrom, memory, receiptsFrom }: Outbox): boolean =>
+  !session && messagesFrom === null && turnsFrom === null && !memory && receiptsFrom === null
 
 const FRESH: Checkpoint = {
   state: null,

@@ -1,11 +1,19 @@
 import { withoutAttachments } from '../../core/run/contents.ts'
+import { endedClock } from '../../core/run/run-clock.ts'
 import type { Step } from '../../core/run/step.ts'
-import type { CallRecord, Write } from '../../core/run/writes.ts'
+import type { CallRecord, RunOutcome, Write } from '../../core/run/writes.ts'
 import type { RunInput } from '../../core/turn-view.ts'
 import { assertNever } from '../../protocol/assert.ts'
 import { refKind, refParts, traceRef } from '../../protocol/execution/content-refs.ts'
 import { insertApproval } from './approvals.ts'
-import { type Checkpoint, nextMemoryAtMs, type Outbox, runsBegun, saveCheckpoint } from './checkpoint.ts'
+import {
+  type Checkpoint,
+  type Counters,
+  nextMemoryAtMs,
+  type Outbox,
+  runsBegun,
+  saveCheckpoint,
+} from './checkpoint.ts'
 import { applyMemory, factSealed } from './memories.ts'
 import { insertMessage, keepRunLocal, settleCall, touchMessage } from './messages.ts'
 import { savePolicy } from './policies.ts'
@@ -14,7 +22,7 @@ import { dropUnsealed, messageOfContent, newestMessageSeq, saveSealed } from './
 import { listedByRun, loadSession, saveSession } from './session-row.ts'
 import type { Sql } from './sql.ts'
 import { storeText } from './texts.ts'
-import { loadTurn, loadTurns, type StoredTurn, saveTurn, touchTurns } from './turns.ts'
+import { loadTurn, loadTurns, newestTurnId, type StoredTurn, saveTurn, touchTurns } from './turns.ts'
 
 /** Turns are only named. */
 const TURN_ROWS = { traces: false, calls: false, outcomes: false }
@@ -25,6 +33,8 @@ export type CommitContext = {
   runInput: RunInput | null
   /** The id of a sealed session. */
   sealedId: string | null
+  /** The rows of the step are stored: what happened is told, and the counters say so. */
+  tell?(counters: Counters): Counters
 }
 
 /**
@@ -35,7 +45,7 @@ export function commitStep(
   sql: Sql,
   before: Checkpoint,
   result: Step,
-  { nowMs, runInput, sealedId }: CommitContext,
+  { nowMs, runInput, sealedId, tell }: CommitContext,
 ): Checkpoint {
   const counters = { ...before.counters, rev: before.counters.rev + 1 }
   const outbox: Outbox = { ...before.outbox }
@@ -47,6 +57,10 @@ export function commitStep(
   }
   const owesMessage = (seq: number) => {
     outbox.messagesFrom = Math.min(outbox.messagesFrom ?? seq, seq)
+  }
+  const runEnds = (turn: StoredTurn, outcome: RunOutcome): void => {
+    turn.runOutcome = outcome
+    turn.runClock = endedClock(before.state, result.state, turn.runId, nowMs)
   }
   const apply = (write: Write): void => {
     switch (write.w) {
@@ -135,6 +149,13 @@ export function commitStep(
         turn.status = write.status
         turn.outcome = write.outcome
         turn.endedAtMs = nowMs
+        if (write.runOutcome !== undefined) runEnds(turn, write.runOutcome)
+        return
+      }
+      case 'run_ended': {
+        const last = newestTurnId(sql)
+        const turn = last === null ? null : turnOf(last)
+        if (turn) runEnds(turn, write.outcome)
         return
       }
       case 'memory':
@@ -148,6 +169,7 @@ export function commitStep(
       case 'dropped':
         dropUnsealed(sql, write.refs)
         counters.message = newestMessageSeq(sql)
+        counters.rewrites = (counters.rewrites ?? 0) + 1
         dropTraces(new Set(write.refs))
         return
       default:
@@ -211,10 +233,10 @@ export function commitStep(
     // Whether its row has changed is found out after the commit; until then it may have.
     if (session.listed) outbox.listing ??= nowMs
   }
-  const after: Checkpoint = { state: result.state, outbox, counters }
+  const after: Checkpoint = { state: result.state, outbox, counters: tell?.(counters) ?? counters }
   saveCheckpoint(sql, after)
   return after
 }
 
-/** What a call had seen is kept with the message that came of it. */
-const asKept = ({ seen: _, ...call }: CallRecord): CallRecord => call
+/** What a call had seen, and how long it took, is kept with the message that came of it. */
+const asKept = ({ seen: _, clock: __, ...call }: CallRecord): CallRecord => call

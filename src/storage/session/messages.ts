@@ -12,8 +12,8 @@ export function insertMessage(sql: Sql, seq: number, write: MessageWrite, nowMs:
   const assistant = write.w === 'assistant_message' ? write : null
   sql.rows(
     `INSERT INTO messages (seq, id, run_id, role, provider, model, content, interrupted, local_only, created_at,
-       rev, seen)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       rev, seen, clock)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     seq,
     write.id,
     write.runId,
@@ -26,6 +26,7 @@ export function insertMessage(sql: Sql, seq: number, write: MessageWrite, nowMs:
     nowMs,
     rev,
     assistant?.seen === undefined ? null : storeText(sql, `seen:${write.id}`, JSON.stringify(assistant.seen)),
+    assistant?.clock === undefined ? null : JSON.stringify(assistant.clock),
   )
   for (const [ordinal, call] of (assistant?.calls ?? []).entries()) insertCall(sql, seq, ordinal, call, nowMs)
 }

@@ -70,6 +70,31 @@ export const SESSION_MIGRATIONS: readonly (readonly string[])[] = [
     `ALTER TABLE session ADD COLUMN listed INTEGER NOT NULL DEFAULT 0`,
     `ALTER TABLE session ADD COLUMN sharing_off INTEGER NOT NULL DEFAULT 0`,
   ],
+  [
+    // Events were kept in another form before anybody could ask for them.
+    `DELETE FROM ring_segments`,
+    `ALTER TABLE messages ADD COLUMN clock TEXT`,
+    `ALTER TABLE turns ADD COLUMN run_outcome TEXT`,
+    `ALTER TABLE turns ADD COLUMN run_clock TEXT`,
+    `ALTER TABLE session ADD COLUMN settings TEXT`,
+    `CREATE TABLE receipts (
+       seq INTEGER PRIMARY KEY, device_id TEXT NOT NULL, epoch INTEGER NOT NULL, request_id TEXT NOT NULL,
+       digest TEXT NOT NULL, receipt TEXT NOT NULL, result TEXT NOT NULL, created_at INTEGER NOT NULL,
+       UNIQUE (device_id, epoch, request_id)
+     )`,
+    `CREATE TABLE prompt_queue (
+       seq INTEGER PRIMARY KEY, id TEXT NOT NULL, text TEXT NOT NULL, actor TEXT NOT NULL, created_at INTEGER NOT NULL
+     )`,
+    `CREATE TABLE uploads (
+       device_id TEXT NOT NULL, attachment_id TEXT NOT NULL, mime_type TEXT NOT NULL, total_bytes INTEGER NOT NULL,
+       stored_bytes INTEGER NOT NULL, complete INTEGER NOT NULL, handle TEXT NOT NULL, touched_at INTEGER NOT NULL,
+       PRIMARY KEY (device_id, attachment_id)
+     ) WITHOUT ROWID`,
+    `CREATE TABLE upload_chunks (
+       device_id TEXT NOT NULL, attachment_id TEXT NOT NULL, start INTEGER NOT NULL, body BLOB NOT NULL,
+       PRIMARY KEY (device_id, attachment_id, start)
+     ) WITHOUT ROWID`,
+  ],
 ]
 
 /** Brings the tables of a session's object up to date. */

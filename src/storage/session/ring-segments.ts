@@ -6,8 +6,16 @@ const MAX_SEGMENT_BYTES = 32 * 1024
 /** What the ring keeps of a session's latest events (D33). */
 export const RING_BYTES = 4 * 1024 * 1024
 
-/** One stored event, as a line of its segment. */
-export type RingLine = { seq: number; line: string }
+/** One event with its number. `json` has no line break in it. */
+export type RingLine = { seq: number; json: string }
+
+/** How a line stands in its segment: the number, a blank, the event. */
+const toText = ({ seq, json }: RingLine): string => `${seq} ${json}`
+
+function toLine(text: string): RingLine {
+  const blank = text.indexOf(' ')
+  return { seq: Number(text.slice(0, blank)), json: text.slice(blank + 1) }
+}
 
 export type RingExtent = { firstSeq: number; lastSeq: number; bytes: number } | null
 
@@ -25,7 +33,7 @@ export function appendToRing(sql: Sql, lines: readonly RingLine[]): void {
   const first = lines[0]
   const last = lines.at(-1)
   if (!first || !last) return
-  const body = lines.map(({ line }) => `${line}\n`).join('')
+  const body = lines.map((line) => `${toText(line)}\n`).join('')
   const bytes = byteLength(body)
   const newest = sql.rows('SELECT first_seq, bytes FROM ring_segments ORDER BY first_seq DESC LIMIT 1')[0]
   if (newest && numberOf(newest, 'bytes') + bytes <= MAX_SEGMENT_BYTES) {
@@ -61,9 +69,15 @@ function evict(sql: Sql): void {
 }
 
 /** The stored lines after a sequence, oldest first. */
-export function readRing(sql: Sql, afterSeq: number): string[] {
+export function readRing(sql: Sql, afterSeq: number): RingLine[] {
   const rows = sql.rows('SELECT body FROM ring_segments WHERE last_seq > ? ORDER BY first_seq', afterSeq)
-  return rows.flatMap((row) => textOf(row, 'body').split('\n').filter(Boolean))
+  return rows.flatMap((row) =>
+    textOf(row, 'body')
+      .split('\n')
+      .filter(Boolean)
+      .map(toLine)
+      .filter(({ seq }) => seq > afterSeq),
+  )
 }
 
 /** Where a ring keeps its lines. */
@@ -71,7 +85,7 @@ export type RingStore = {
   append(lines: readonly RingLine[]): void
   extent(): RingExtent
   /** The lines after a sequence, oldest first. */
-  read(afterSeq: number): string[]
+  read(afterSeq: number): RingLine[]
 }
 
 export const storedRing = (sql: Sql): RingStore => ({
@@ -87,7 +101,7 @@ export class HeldRing implements RingStore {
 
   append(lines: readonly RingLine[]): void {
     for (const line of lines) {
-      const bytes = byteLength(line.line)
+      const bytes = byteLength(line.json)
       this.#lines.push({ ...line, bytes })
       this.#bytes += bytes
     }
@@ -105,7 +119,7 @@ export class HeldRing implements RingStore {
     return first && last ? { firstSeq: first.seq, lastSeq: last.seq, bytes: this.#bytes } : null
   }
 
-  read(afterSeq: number): string[] {
-    return this.#lines.filter(({ seq }) => seq > afterSeq).map(({ line }) => line)
+  read(afterSeq: number): RingLine[] {
+    return this.#lines.filter(({ seq }) => seq > afterSeq)
   }
 }

@@ -22,10 +22,15 @@ export type SessionRow = {
   listed: boolean
   /** The owner took it off the list: runs do not list it again. */
   sharingOff: boolean
+  /** What devices have set for the runs that they start (D09); null: nothing. */
+  settings: SessionSettings | null
 }
 
+/** `model` is the id of a profile, `auto` for none; `effort` is null for the default. */
+export type SessionSettings = { model: string; effort: string | null }
+
 /** Of a session that was never listed. */
-export const NOT_LISTED = { epoch: null, listed: false, sharingOff: false } as const
+export const NOT_LISTED = { epoch: null, listed: false, sharingOff: false, settings: null } as const
 
 /** The session, listed under a new registration: devices hold nothing of it that still counts (D03). */
 export const listedAnew = (session: SessionRow, nowMs: number): SessionRow => ({
@@ -55,6 +60,7 @@ export function loadSession(sql: Sql): SessionRow | null {
     epoch: optionalNumber(row, 'epoch'),
     listed: numberOf(row, 'listed') === 1,
     sharingOff: numberOf(row, 'sharing_off') === 1,
+    settings: settingsOf(optionalText(row, 'settings')),
   }
 }
 
@@ -62,11 +68,12 @@ export function saveSession(sql: Sql, session: SessionRow): void {
   sql.rows(
     `INSERT INTO session
        (id, session_id, user_id, title, scope, key_id, created_at, updated_at, archived_at, deleted_at, rev,
-        epoch, listed, sharing_off)
-     VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        epoch, listed, sharing_off, settings)
+     VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (id) DO UPDATE SET title = excluded.title, scope = excluded.scope, updated_at = excluded.updated_at,
        archived_at = excluded.archived_at, deleted_at = excluded.deleted_at, rev = excluded.rev, epoch = excluded.epoch,
-       listed = excluded.listed, sharing_off = excluded.sharing_off`,
+       listed = excluded.listed, sharing_off = excluded.sharing_off,
+       settings = excluded.settings`,
     session.sessionId,
     session.userId,
     session.title,
@@ -80,12 +87,16 @@ export function saveSession(sql: Sql, session: SessionRow): void {
     session.epoch,
     session.listed ? 1 : 0,
     session.sharingOff ? 1 : 0,
+    session.settings === null ? null : JSON.stringify(session.settings),
   )
 }
 
+const settingsOf = (stored: string | null): SessionSettings | null =>
+  stored === null ? null : JSON.parse(stored)
+
 /** What lists and answers show (EC 4). `title` is always there, the other optional fields only when set. */
 export function toSummary(
-  session: Omit<SessionRow, 'deletedAtMs' | 'rev' | 'epoch' | 'sharingOff'>,
+  session: Omit<SessionRow, 'deletedAtMs' | 'rev' | 'epoch' | 'sharingOff' | 'settings'>,
 ): SessionSummary {
   return {
     id: session.sessionId,

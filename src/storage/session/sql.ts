@@ -23,6 +23,13 @@ export function numberOf(row: SqlRow, column: string): number {
   return value
 }
 
+/** The bytes in a column of blobs that is never null. */
+export function bytesOf(row: SqlRow, column: string): Uint8Array {
+  const value = row[column]
+  if (!(value instanceof ArrayBuffer)) throw new Error(`invariant broken: column ${column} holds no bytes`)
+  return new Uint8Array(value)
+}
+
 export const optionalText = (row: SqlRow, column: string): string | null =>
   row[column] === null || row[column] === undefined ? null : textOf(row, column)
 

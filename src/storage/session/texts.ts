@@ -44,6 +44,15 @@ export const textBytesSql = (column: string): string =>
      THEN (SELECT coalesce(sum(octet_length(body)), 0) FROM chunks WHERE ref = substr(${column}, ${MARK.length + 1}))
      ELSE coalesce(octet_length(${column}), 0) END`
 
+/** SQL for what `chunkRefOf` takes: the column where it holds a mark, else null. Reads no text. */
+export const markSql = (column: string): string =>
+  `CASE WHEN octet_length(${column}) <= ${MAX_MARK_BYTES} AND substr(${column}, 1, ${MARK.length}) = '${MARK}'
+     THEN ${column} END`
+
+/** Under which reference the chunks of a column value stand; null for a text that stands in its column. */
+export const chunkRefOf = (stored: string): string | null =>
+  stored.startsWith(MARK) ? stored.slice(MARK.length) : null
+
 /** The UTF-8 bytes of the text behind a column value, without reading its pieces. */
 export function textBytes(sql: Sql, stored: string): number {
   if (!stored.startsWith(MARK)) return byteLength(stored)

@@ -1,4 +1,5 @@
-import type { CallRecord, TraceEntry } from '../../core/run/writes.ts'
+import type { EndedClock } from '../../core/run/run-clock.ts'
+import type { CallRecord, RunOutcome, TraceEntry } from '../../core/run/writes.ts'
 import { traceRef } from '../../protocol/execution/content-refs.ts'
 import type { TurnResponse } from '../../protocol/execution/turn.ts'
 import { forgetUnusedPolicies } from './policies.ts'
@@ -23,16 +24,22 @@ export type StoredTurn = {
   endedAtMs: number | null
   /** The key of the policy that its route was decided by. */
   policyDigest?: string
+  /** How its run ended, where it is the last one of a run that has. */
+  runOutcome?: RunOutcome
+  /** With it: the clocks of the run, as they stand for good (RF 14). */
+  runClock?: EndedClock
   rev: number
 }
 
 export function saveTurn(sql: Sql, turn: StoredTurn): void {
   sql.rows(
     `INSERT INTO turns
-       (turn_id, seq, run_id, turn, status, trace, calls, outcome, started_at, ended_at, rev, policy)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       (turn_id, seq, run_id, turn, status, trace, calls, outcome, started_at, ended_at, rev, policy,
+        run_outcome, run_clock)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (seq) DO UPDATE SET status = excluded.status, trace = excluded.trace, calls = excluded.calls,
-       outcome = excluded.outcome, ended_at = excluded.ended_at, rev = excluded.rev`,
+       outcome = excluded.outcome, ended_at = excluded.ended_at, rev = excluded.rev,
+       run_outcome = excluded.run_outcome, run_clock = excluded.run_clock`,
     turn.turnId,
     turn.seq,
     turn.runId,
@@ -45,6 +52,8 @@ export function saveTurn(sql: Sql, turn: StoredTurn): void {
     turn.endedAtMs,
     turn.rev,
     turn.policyDigest ?? null,
+    turn.runOutcome ?? null,
+    turn.runClock === undefined ? null : JSON.stringify(turn.runClock),
   )
 }
 
@@ -56,6 +65,12 @@ export function touchTurns(sql: Sql, fromSeq: number, rev: number): void {
 export function loadTurn(sql: Sql, turnId: string): StoredTurn | null {
   const row = sql.rows('SELECT * FROM turns WHERE turn_id = ?', turnId)[0]
   return row ? toTurn(sql, row) : null
+}
+
+/** The turn that was begun last; null when none was. */
+export function newestTurnId(sql: Sql): string | null {
+  const row = sql.rows('SELECT turn_id FROM turns ORDER BY seq DESC LIMIT 1')[0]
+  return row ? textOf(row, 'turn_id') : null
 }
 
 /** Which parts of turns are read; what is not is empty. */
@@ -124,6 +139,8 @@ function* eachTurn(sql: Sql, perRead: number, parts: TurnParts): Generator<Store
 function toTurn(sql: Sql, row: SqlRow): StoredTurn {
   const outcome = optionalText(row, 'outcome')
   const policyDigest = optionalText(row, 'policy')
+  const runOutcome = optionalText(row, 'run_outcome')
+  const runClock = optionalText(row, 'run_clock')
   return {
     turnId: textOf(row, 'turn_id'),
     seq: numberOf(row, 'seq'),
@@ -136,6 +153,8 @@ function toTurn(sql: Sql, row: SqlRow): StoredTurn {
     startedAtMs: numberOf(row, 'started_at'),
     endedAtMs: optionalNumber(row, 'ended_at'),
     ...(policyDigest === null ? {} : { policyDigest }),
+    ...(runOutcome === null ? {} : { runOutcome: runOutcome as RunOutcome }),
+    ...(runClock === null ? {} : { runClock: JSON.parse(runClock) }),
     rev: numberOf(row, 'rev'),
   }
 }

@@ -12,6 +12,7 @@ import { openDatabase } from '../../storage/d1/database.ts'
 import { digestOf } from '../../storage/digest.ts'
 import { newId } from '../../storage/ids.ts'
 import { checkApiKey } from '../api-key.ts'
+import { closeTokens } from '../close-tokens.ts'
 import type { AppEnv } from '../context.ts'
 import { isLocalDev, numberVar } from '../env.ts'
 import { failed } from '../errors.ts'
@@ -75,6 +76,7 @@ auth.post('/sign-in', async (c) => {
 auth.post('/sign-out', identify, async (c) => {
   const { tokenId, userId } = c.var.identity
   await revokeToken(openDatabase(c.env.DB), { tokenId, userId, nowMs: Date.now() })
+  await closeTokens(c, userId, [tokenId])
   return c.json({ revoked: true } satisfies SignOutResponse)
 })
 

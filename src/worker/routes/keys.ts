@@ -7,11 +7,12 @@ import type {
 import { failure } from '../../protocol/execution/errors.ts'
 import { parseSessionId } from '../../protocol/execution/ids.ts'
 import { toWireTime } from '../../protocol/time.ts'
-import { createKey, listKeys, revokeKey } from '../../storage/d1/accounts.ts'
+import { createKey, listKeys, revokeKey, tokensOfKey } from '../../storage/d1/accounts.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
 import { digestOf } from '../../storage/digest.ts'
 import { newId } from '../../storage/ids.ts'
 import { MAX_API_KEYS } from '../../storage/limits.ts'
+import { closeTokens } from '../close-tokens.ts'
 import type { AppEnv } from '../context.ts'
 import { failed } from '../errors.ts'
 import { identify } from '../middleware/identify.ts'
@@ -53,9 +54,12 @@ keys.delete('/:key_id', async (c) => {
   const keyId = parseSessionId(c.req.param('key_id'))
   if (keyId === null) return failed(c, badQuery('the key id in the path is no UUID'))
   const { userId } = c.var.identity
-  const revocation = await revokeKey(openDatabase(c.env.DB), { keyId, userId, nowMs: Date.now() })
+  const db = openDatabase(c.env.DB)
+  const nowMs = Date.now()
+  const revocation = await revokeKey(db, { keyId, userId, nowMs })
   switch (revocation) {
     case 'revoked':
+      await closeTokens(c, userId, await tokensOfKey(db, { keyId, userId, nowMs }))
       return c.json({ revoked: true } satisfies RevokeApiKeyResponse)
     case 'last':
       return failed(

@@ -5,11 +5,13 @@ import { ExecuteRequest } from '../../protocol/execution/execute.ts'
 import { parseSessionId } from '../../protocol/execution/ids.ts'
 import type { RevokeGrantResponse } from '../../protocol/execution/turn.ts'
 import type { TurnAnswer, TurnOptions } from '../../session/rpc.ts'
+import { wantsStream } from '../accept.ts'
 import { type Body, readBody } from '../body.ts'
 import { callerOf } from '../caller.ts'
 import type { AppEnv } from '../context.ts'
 import { sessionStub } from '../env.ts'
 import { failed } from '../errors.ts'
+import { eventStreamResponse } from '../event-stream-response.ts'
 import { readIdempotencyKey } from '../idempotency-key.ts'
 import { checkSession, identify, ownSession } from '../middleware/identify.ts'
 import { loosenedPermissions, tooManyPatterns, unknownCapabilities } from '../policy-refusals.ts'
@@ -86,12 +88,6 @@ function turnOptions(c: Context<AppEnv>, { digest }: Body<unknown>, stream: bool
   return { ok: true as const, value }
 }
 
-/** Streaming is chosen only by the exact media range (EC 1.1). */
-const wantsStream = (c: Context): boolean =>
-  (c.req.header('Accept') ?? '')
-    .split(',')
-    .some((range) => range.split(';', 1)[0]?.trim() === 'text/event-stream')
-
 function answer(c: Context, turn: TurnAnswer): Response {
   switch (turn.kind) {
     case 'json':
@@ -99,12 +95,6 @@ function answer(c: Context, turn: TurnAnswer): Response {
     case 'failure':
       return failed(c, turn.failure)
     case 'stream':
-      return new Response(turn.stream, {
-        headers: {
-          'Content-Type': 'text/event-stream',
-          'Cache-Control': 'no-store, no-transform',
-          'X-Accel-Buffering': 'no',
-        },
-      })
+      return eventStreamResponse(turn.stream)
   }
 }

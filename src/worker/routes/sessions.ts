@@ -7,12 +7,19 @@ import {
   type DeleteSessionResponse,
   type GetSessionResponse,
   type ListSessionsResponse,
+  type SessionSummary,
   UpdateSessionRequest,
   type UpdateSessionResponse,
 } from '../../protocol/execution/session.ts'
 import type { TraceResponse } from '../../protocol/execution/trace.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
-import { findCreated, insertSession, listSessions, sessionExists } from '../../storage/d1/sessions.ts'
+import {
+  findCreated,
+  insertSession,
+  type ListedSession,
+  listSessions,
+  sessionExists,
+} from '../../storage/d1/sessions.ts'
 import { newId } from '../../storage/ids.ts'
 import { MAX_LISTED_SESSIONS, MAX_SESSIONS_PER_USER, MAX_TRACE_EVENTS } from '../../storage/limits.ts'
 import { NOT_LISTED, type SessionRow, toSummary } from '../../storage/session/session-row.ts'
@@ -112,7 +119,7 @@ sessions.get('/', async (c) => {
     ...(title === undefined ? {} : { title }),
     ...(afterId === undefined ? {} : { after: afterId }),
   })
-  return c.json({ sessions: rows.map(toSummary) } satisfies ListSessionsResponse)
+  return c.json({ sessions: rows.map(toListed) } satisfies ListSessionsResponse)
 })
 
 sessions.get('/:session_id', ownSession, async (c) => {
@@ -149,6 +156,13 @@ sessions.get('/:session_id/traces', ownSession, async (c) => {
 sessions.get('/:session_id/usage', ownSession, async (c) => {
   const usage = await sessionStub(c.env, c.var.sessionId).usage(c.var.identity.userId)
   return usage.ok ? c.json(usage.value) : failed(c, usage.error)
+})
+
+/** Lists show the marks that devices have set, too. */
+const toListed = (session: ListedSession): SessionSummary => ({
+  ...toSummary(session),
+  ...(session.pinned ? { pinned: true } : {}),
+  ...(session.settled ? { settled: true } : {}),
 })
 
 const TOO_MANY_SESSIONS = failure(

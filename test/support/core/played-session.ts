@@ -68,6 +68,8 @@ export class PlayedSession {
         list: (provider, names, signal, localOnly) =>
           catalogue.list(provider, names, access, signal, localOnly),
         dispatch: (one) => this.#dispatch(one),
+        callBegins: () => {},
+        clock: () => ({ responseMs: 0 }),
         textArrived: () => {},
         routed: () => {},
       })

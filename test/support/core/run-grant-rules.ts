@@ -3,8 +3,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { grantsOf } from '../../../src/core/run/grants.ts'
 import type { RunInputEvent } from '../../../src/core/run/inputs.ts'
-import type { AskedCost, Disclosure, RunState } from '../../../src/core/run/state.ts'
+import type { AskedCost, Disclosure, RunPhase, RunState } from '../../../src/core/run/state.ts'
 import type { SettledOutcome } from '../../../src/core/run/writes.ts'
+import type { ApprovalDecision } from '../../../src/protocol/execution/continue.ts'
 import type { Machine } from './run-machine.ts'
 
 export function must(condition: unknown, message: string): asserts condition {
@@ -20,6 +21,7 @@ const priced = ({ rule, provider, model, estimate }: AskedCost): string =>
 /** What an input makes of the approval that waited before it; null where it goes on waiting. */
 function outcomeOf(input: RunInputEvent, approvalId: string): SettledOutcome | null {
   if (input.type === 'execute_requested') return 'superseded'
+  if (input.type === 'device_decided') return input.batchId === approvalId ? input.decision : null
   if (input.type !== 'continuation_received') return null
   const { message } = input
   if (message.type === 'break') return 'cancelled'
@@ -71,25 +73,40 @@ export class GrantRules {
     if (phase?.k !== 'AwaitingApproval' || phase.decided !== null) return
     const outcome = outcomeOf(input, phase.approvalId)
     if (outcome === null) return
-    this.#settled.push([phase.approvalId, outcome])
-    const { disclosure, cost } = phase
-    if (cost !== undefined && outcome === 'approved') {
+    const { byDevice } = phase
+    if (byDevice === undefined) this.#settle(phase, outcome, before?.runId)
+    // The decision of a device that waits for its driver brings nothing before that goes on with it, whatever it says (D06).
+    const isDecision = outcome === 'approved' || outcome === 'rejected'
+    if (isDecision && this.#machine.state?.active) this.#bring(phase, byDevice?.decision ?? outcome)
+  }
+
+  #settle(
+    { approvalId, disclosure }: Extract<RunPhase, { k: 'AwaitingApproval' }>,
+    outcome: SettledOutcome,
+    runId: string | undefined,
+  ): void {
+    this.#settled.push([approvalId, outcome])
+    if (disclosure === undefined || disclosure.local || outcome !== 'rejected') return
+    const said = this.#machine.store.messages.filter((message) => message.runId === runId)
+    must(
+      said.every(({ localOnly }) => localOnly),
+      'what was said before the user declined may leave',
+    )
+  }
+
+  #bring(
+    { disclosure, cost }: Extract<RunPhase, { k: 'AwaitingApproval' }>,
+    outcome: ApprovalDecision,
+  ): void {
+    if (outcome !== 'approved') return
+    if (cost !== undefined) {
       const id = this.#accepted.get(priced(cost))?.id ?? null
       this.#accepted.set(priced(cost), { id, upTo: 2 * Number(cost.estimate?.max ?? 0) })
     }
     if (disclosure === undefined) return
-    if (outcome === 'approved') {
-      const known = this.#given.get(reach(disclosure))
-      const paths = new Set([...(known?.paths ?? []), ...disclosure.paths])
-      this.#given.set(reach(disclosure), { id: known?.id ?? null, paths })
-    }
-    if (outcome === 'rejected' && !disclosure.local) {
-      const said = this.#machine.store.messages.filter(({ runId }) => runId === before?.runId)
-      must(
-        said.every(({ localOnly }) => localOnly),
-        'what was said before the user declined may leave',
-      )
-    }
+    const known = this.#given.get(reach(disclosure))
+    const paths = new Set([...(known?.paths ?? []), ...disclosure.paths])
+    this.#given.set(reach(disclosure), { id: known?.id ?? null, paths })
   }
 
   check(over: boolean): void {

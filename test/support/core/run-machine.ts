@@ -9,12 +9,13 @@ import type {
   RunInputEvent,
   TurnReport,
 } from '../../../src/core/run/inputs.ts'
-import type { RunState } from '../../../src/core/run/state.ts'
+import { openQuestion, pendingBatchId } from '../../../src/core/run/pending.ts'
+import type { Driver, RunState } from '../../../src/core/run/state.ts'
 import { type Effect, type Step, type StepContext, step } from '../../../src/core/run/step.ts'
 import type { CallRecord } from '../../../src/core/run/writes.ts'
 import { inputRef } from '../../../src/protocol/execution/content-refs.ts'
-import type { ContinueRequest } from '../../../src/protocol/execution/continue.ts'
-import type { ContentRef } from '../../../src/protocol/execution/ids.ts'
+import type { ApprovalDecision, ContinueRequest } from '../../../src/protocol/execution/continue.ts'
+import type { ContentRef, Provider } from '../../../src/protocol/execution/ids.ts'
 import type { TaskIntent } from '../../../src/protocol/execution/policy.ts'
 import type { SealedMap } from '../../../src/protocol/execution/sealed.ts'
 import type { AnswerEnding, TurnResponse } from '../../../src/protocol/execution/turn.ts'
@@ -59,6 +60,15 @@ export const clientCall = (name: string, requiresApproval: 'allow' | 'ask' = 'al
   to: 'client',
   requiresApproval,
   recordsDiff: false,
+})
+
+/** A call that asks the user so many questions. */
+export const askCall = (questions = 1): MediatedCall => ({
+  call: { name: 'ask_user', arguments: { questions: [] } },
+  to: 'client',
+  requiresApproval: 'allow',
+  recordsDiff: false,
+  questions,
 })
 
 export const refusedCall = (name: string): MediatedCall => ({
@@ -139,18 +149,39 @@ export class Machine {
     return result
   }
 
-  execute(text: string, { command = null, digest }: { command?: TaskIntent | null; digest?: string } = {}) {
-    return this.send(executeRequested(text, command, digest ?? this.newDigest()))
+  execute(
+    text: string,
+    { command = null, digest, ...fields }: { command?: TaskIntent | null; digest?: string } & RunFields = {},
+  ) {
+    return this.send(executeRequested(text, command, digest ?? this.newDigest(), fields))
   }
 
-  continue(message: ContinueRequest, { digest, partial = null, localOnly = false }: ContinueOptions = {}) {
+  continue(
+    message: ContinueRequest,
+    { digest, partial = null, localOnly = false, keyed }: ContinueOptions = {},
+  ) {
     return this.send({
       type: 'continuation_received',
       digest: digest ?? this.newDigest(),
       message,
       partial,
       localOnly,
+      ...(keyed === undefined ? {} : { keyed }),
     })
+  }
+
+  /** A device decides what waits for a decision, or what it takes for that. */
+  deviceDecides(decision: ApprovalDecision, batchId = this.batchId) {
+    return this.send({ type: 'device_decided', digest: this.newDigest(), batchId, decision, partial: null })
+  }
+
+  /** A device answers the question that is asked now, or another one. */
+  answerQuestion(answer: string, questionId = this.questionId) {
+    return this.send({ type: 'question_answered', digest: this.newDigest(), questionId, answer })
+  }
+
+  cancelQuestion(questionId = this.questionId) {
+    return this.send({ type: 'question_cancelled', questionId, partial: null })
   }
 
   newDigest(): string {
@@ -241,30 +272,51 @@ export class Machine {
     return this.phase?.k === 'AwaitingTool' ? this.phase.calls.map(({ callId }) => callId) : []
   }
 
+  /** The id of what waits for a decision; of no use when nothing does. */
+  get batchId(): string {
+    return (this.phase && pendingBatchId(this.phase)) ?? 'nothing waits'
+  }
+
+  /** The id of the question that is asked now; of no use when none is. */
+  get questionId(): string {
+    return (this.phase && openQuestion(this.phase)?.question.id) ?? 'nothing is asked'
+  }
+
   get approvalId(): string {
     if (this.phase?.k !== 'AwaitingApproval') throw new Error('no approval is pending')
     return this.phase.approvalId
   }
 }
 
-type ContinueOptions = { digest?: string; partial?: PartialAnswer | null; localOnly?: boolean }
+type ContinueOptions = {
+  digest?: string
+  partial?: PartialAnswer | null
+  localOnly?: boolean
+  keyed?: readonly Provider[]
+}
+
+/** Who starts a run, and with what. */
+type RunFields = {
+  localOnly?: boolean
+  policyDigest?: string | null
+  driver?: Driver
+  keyed?: readonly Provider[]
+}
 
 export const executeRequested = (
   text: string,
   command: TaskIntent | null,
   digest: string,
-  {
-    localOnly = false,
-    policyDigest = 'sha256:p',
-  }: { localOnly?: boolean; policyDigest?: string | null } = {},
+  { localOnly = false, policyDigest = 'sha256:p', driver = { kind: 'http' }, keyed }: RunFields = {},
 ): RunInputEvent => ({
   type: 'execute_requested',
   digest,
   text,
   command,
-  driver: { kind: 'http' },
+  driver,
   policyDigest,
   localOnly,
+  ...(keyed === undefined ? {} : { keyed }),
 })
 
 type ResultFields = {

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { MemoryOp } from '../../../src/core/memory.ts'
 import type { RunEvent } from '../../../src/core/run/events.ts'
 import type { RunInputEvent } from '../../../src/core/run/inputs.ts'
+import { openQuestion, pendingBatchId } from '../../../src/core/run/pending.ts'
 import type { AskedCost, Disclosure, RunPhase, RunState } from '../../../src/core/run/state.ts'
 import type { Step } from '../../../src/core/run/step.ts'
 import type { ContinueKind } from '../../../src/protocol/execution/continue.ts'
@@ -33,7 +34,16 @@ type Told = {
   ended: boolean
   tools: Map<string, 'started' | 'finished'>
   approvals: Map<string, 'requested' | 'resolved'>
+  questions: Map<string, 'requested' | 'resolved'>
 }
+
+/** Those that somebody is asked about and that are not settled. */
+const openOf = (asked: ReadonlyMap<string, 'requested' | 'resolved'>): string[] =>
+  [...asked].flatMap(([id, how]) => (how === 'requested' ? [id] : []))
+
+/** Ids that were settled in this run, or never asked about. */
+const settledOf = (asked: ReadonlyMap<string, 'requested' | 'resolved'>): string[] =>
+  [...asked].flatMap(([id, how]) => (how === 'resolved' ? [id] : []))
 
 export class RunRules {
   readonly #machine: Machine
@@ -77,6 +87,18 @@ export class RunRules {
     return this.#grants.accepts(cost)
   }
 
+  /** What devices were told to decide or to answer, and what was of it before. */
+  get asked(): { approval: string | null; question: string | null; settled: string[] } {
+    const current = this.#told.at(-1)
+    if (current === undefined) return { approval: null, question: null, settled: [] }
+    const { approvals, questions } = current
+    return {
+      approval: openOf(approvals)[0] ?? null,
+      question: openOf(questions)[0] ?? null,
+      settled: [...settledOf(approvals), ...settledOf(questions)],
+    }
+  }
+
   holdsGrant(grantId: string): boolean {
     return !this.#over && this.#grants.holds(grantId)
   }
@@ -117,6 +139,7 @@ export class RunRules {
     for (const event of this.#machine.events.slice(this.#eventsSeen)) this.#hear(event)
     this.#eventsSeen = this.#machine.events.length
     this.#checkRuns()
+    this.#checkClock()
   }
 
   /** What nobody sealed and nobody holds is not there any more. */
@@ -204,7 +227,8 @@ export class RunRules {
 
   #followServing(input: RunInputEvent): void {
     const { state } = this.#machine
-    if (input.type === 'execute_requested' || input.type === 'continuation_received') {
+    const begins = state?.active != null && this.#before?.active == null && 'digest' in input
+    if (input.type === 'execute_requested' || input.type === 'continuation_received' || begins) {
       this.#cutOff = null
       this.#serving = state?.active ? input.digest : null
     } else if (input.type === 'object_started') {
@@ -218,7 +242,14 @@ export class RunRules {
 
   #checkReplies(input: RunInputEvent, { reply, effects, writes, state }: Step): void {
     const asked = input.type === 'execute_requested' || input.type === 'continuation_received'
-    must(asked === (reply !== undefined), 'a request and nothing else is replied to')
+    const byDevice =
+      input.type === 'device_decided' ||
+      input.type === 'question_answered' ||
+      input.type === 'question_cancelled'
+    if (byDevice) {
+      const expected = state.active !== null ? 'turn' : this.#over ? 'outcome' : undefined
+      must(reply?.by === expected, `a device is answered by ${reply?.by}, not by ${expected}`)
+    } else must(asked === (reply !== undefined), 'a request and nothing else is replied to')
     if (reply?.by === 'turn') must(reply.turnId === state.active?.turnId, 'the reply waits for another turn')
     if (reply?.by === 'outcome') must(state.active === null, 'answered at once, and still serving')
     for (const effect of effects) {
@@ -348,6 +379,7 @@ export class RunRules {
     if (current === undefined || phase?.k === 'Idle' || phase?.k === 'AwaitingDecrypt') return
     current.tools.clear()
     current.approvals.clear()
+    current.questions.clear()
     current.ended = false
   }
 
@@ -359,7 +391,13 @@ export class RunRules {
         this.#told.every(({ turnId }) => turnId !== event.turnId),
         'a run starts twice',
       )
-      this.#told.push({ turnId: event.turnId, ended: false, tools: new Map(), approvals: new Map() })
+      this.#told.push({
+        turnId: event.turnId,
+        ended: false,
+        tools: new Map(),
+        approvals: new Map(),
+        questions: new Map(),
+      })
       return
     }
     must(current && !current.ended, `${event.type} outside a run`)
@@ -384,8 +422,25 @@ export class RunRules {
         )
         current.approvals.set(event.approvalId, 'resolved')
         return
+      case 'decision_moved':
+        must(current.approvals.get(event.approvalId) === 'resolved', 'a decision moves that nobody made')
+        return
+      case 'question_requested':
+        must(!current.questions.has(event.questionId), 'a question is asked twice')
+        must(openOf(current.questions).length === 0, 'two questions are asked at once')
+        current.questions.set(event.questionId, 'requested')
+        return
+      case 'question_resolved':
+        must(
+          current.questions.get(event.questionId) === 'requested',
+          'a question is resolved that is not open',
+        )
+        current.questions.set(event.questionId, 'resolved')
+        return
       case 'turn_finished':
       case 'turn_cancelled':
+        must(openOf(current.questions).length === 0, 'a run ends and a question of it is open')
+        this.#checkEnding(event)
         must(![...current.tools.values()].includes('started'), 'a run ends and a call of it is open')
         must(
           ![...current.approvals.values()].includes('requested'),
@@ -395,6 +450,32 @@ export class RunRules {
         return
       default:
     }
+  }
+
+  /** Its last turn says how a run ended, and no other does; a sealed one may have been served again since. */
+  #checkEnding(event: Extract<RunEvent, { type: 'turn_finished' | 'turn_cancelled' }>): void {
+    if (this.#machine.sealed !== null) return
+    const outcomes = [...this.#machine.store.turns.values()]
+      .filter(({ runId }) => `turn:${runId}` === event.turnId)
+      .flatMap(({ runOutcome }) => runOutcome ?? [])
+    const outcome = event.type === 'turn_cancelled' ? 'cancelled' : event.outcome
+    must(
+      outcomes.every((kept) => kept === outcome) && outcomes.length <= 1,
+      `a run is ${outcome}, kept is ${outcomes}`,
+    )
+  }
+
+  /** The clock of a run never runs back, and runs no longer than the run is old. */
+  #checkClock(): void {
+    const { state, nowMs } = this.#machine
+    if (state === null) return
+    must(state.clock, 'a run without a clock')
+    const { startedAtMs, workMs } = state.clock
+    must(workMs >= 0 && startedAtMs + workMs <= nowMs, `worked for ${workMs} since ${startedAtMs}`)
+    const before = this.#before
+    if (before?.runId !== state.runId) return
+    must(startedAtMs === before.clock?.startedAtMs, 'a run begins anew')
+    must(workMs >= (before.clock?.workMs ?? 0), 'the clock of a run runs back')
   }
 
   get #over(): boolean {
@@ -415,5 +496,16 @@ export class RunRules {
     must(current.turnId === `turn:${state.runId}`, 'the events are of another run than the state')
     const over = this.#over
     must(current.ended === over, `the run ${over ? 'is over' : 'goes on'}, told ended: ${current.ended}`)
+    const { phase } = state
+    const waits = [pendingBatchId(phase) ?? []].flat()
+    must(
+      isDeepStrictEqual(openOf(current.approvals), waits),
+      `told to be decided: ${openOf(current.approvals)}, waiting: ${waits}`,
+    )
+    const asks = [openQuestion(phase)?.question.id ?? []].flat()
+    must(
+      isDeepStrictEqual(openOf(current.questions), asks),
+      `told to be answered: ${openOf(current.questions)}, waiting: ${asks}`,
+    )
   }
 }

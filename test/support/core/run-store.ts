@@ -5,8 +5,8 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { MemoryOp } from '../../../src/core/memory.ts'
-import { endingOf } from '../../../src/core/run/supersede.ts'
-import type { CallRecord, NewCall, TraceEntry, Write } from '../../../src/core/run/writes.ts'
+import { DECLINED_NOTE, endingOf } from '../../../src/core/run/supersede.ts'
+import type { CallRecord, NewCall, RunOutcome, TraceEntry, Write } from '../../../src/core/run/writes.ts'
 import type { Seen } from '../../../src/core/transcript.ts'
 import { assertNever } from '../../../src/protocol/assert.ts'
 import { callsRef, factRef, resultRef } from '../../../src/protocol/execution/content-refs.ts'
@@ -38,6 +38,7 @@ export type StoredTurn = {
   calls: CallRecord[]
   trace: TraceEntry[]
   outcome: TurnResponse | null
+  runOutcome?: RunOutcome
 }
 
 const must = (condition: unknown, message: string): void => {
@@ -201,8 +202,12 @@ export class RunStore {
         must(turn.status === 'running', `turn ${write.turnId} is closed twice`)
         turn.status = write.status
         turn.outcome = write.outcome
+        if (write.runOutcome !== undefined) this.#runEnded(turn, write.runOutcome)
         return
       }
+      case 'run_ended':
+        this.#runEnded([...this.turns.values()].at(-1), write.outcome)
+        return
       case 'memory':
         this.#fresh(write.id)
         this.memory.push(write.op)
@@ -221,6 +226,12 @@ export class RunStore {
       default:
         assertNever(write)
     }
+  }
+
+  #runEnded(turn: StoredTurn | undefined, outcome: RunOutcome): void {
+    if (turn === undefined) throw new Error('the store refuses: a run ends that was never served')
+    must(turn.runOutcome === undefined, `the run of turn ${turn.turnId} ends twice`)
+    turn.runOutcome = outcome
   }
 
   /** A fact has its envelope: those go in whose place it was recorded. */
@@ -306,7 +317,9 @@ function textIn(write: Write): string | null {
       return open === undefined ? null : 'a call'
     }
     case 'settle_call':
-      return write.content === '' || endingOf(write.content) !== null ? null : 'a result'
+      return [DECLINED_NOTE, ''].includes(write.content) || endingOf(write.content) !== null
+        ? null
+        : 'a result'
     case 'approval':
       return write.reason === undefined ? null : 'a reason'
     case 'memory':

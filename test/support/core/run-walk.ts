@@ -9,13 +9,14 @@ import type { MemoryOp } from '../../../src/core/memory.ts'
 import { isCostGranted } from '../../../src/core/run/cost-grants.ts'
 import { grantsOf, isGranted } from '../../../src/core/run/grants.ts'
 import type { Gate, RunInputEvent } from '../../../src/core/run/inputs.ts'
-import { type AskedCost, type Disclosure, LEASE_MS } from '../../../src/core/run/state.ts'
+import { type AskedCost, type Disclosure, LEASE_MS, type RunState } from '../../../src/core/run/state.ts'
 import type { Step } from '../../../src/core/run/step.ts'
 import type { ContinueRequest } from '../../../src/protocol/execution/continue.ts'
-import type { ContentRef } from '../../../src/protocol/execution/ids.ts'
+import type { ContentRef, Provider } from '../../../src/protocol/execution/ids.ts'
 import type { SealedMap } from '../../../src/protocol/execution/sealed.ts'
 import { makeRandom, type Random } from './random.ts'
 import {
+  askCall,
   BREAK,
   clientCall,
   decision,
@@ -124,6 +125,9 @@ class Walker {
     if (random.chance(0.1)) machine.nowMs += random.int(LEASE_MS / 2)
     if (random.chance(0.01)) machine.nowMs += LEASE_MS
     if (random.chance(0.05)) return this.#revocation()
+    const { approval, question } = this.#rules.asked
+    const waits = approval !== null || question !== null || isUndelivered(machine.state)
+    if (random.chance(waits ? 0.55 : 0.03)) return this.#device()
     const roll = random.next()
     if (machine.state?.active) {
       if (roll < 0.55) return this.#report(this.#served?.lease ?? machine.lease)
@@ -134,6 +138,43 @@ class Walker {
     if (roll < 0.05) return this.#late()
     if (roll < (machine.sealed === null ? 0.08 : 0.15)) return this.#crash()
     return this.#request()
+  }
+
+  /** A device decides, answers or dismisses: what waits, or what does not any more. */
+  #device(): Move {
+    const random = this.#random
+    const { state, sealed } = this.#machine
+    const { approval, question, settled } = this.#rules.asked
+    const roll = random.next()
+    if (roll < (isUndelivered(state) ? 0.5 : 0.15)) {
+      const expect = isUndelivered(state) ? 'accepted' : 'dropped'
+      return { input: { type: 'decision_delivered' }, expect, says: 'device: delivered' }
+    }
+    const stale = ['nobody', ...settled]
+    const digest = this.#machine.newDigest()
+    const isApproval = question === null || random.chance(0.3)
+    const open = isApproval ? approval : question
+    const id = open !== null && random.chance(0.8) ? open : random.pick(stale)
+    const expect = id === open ? 'accepted' : 'refused'
+    if (isApproval) {
+      const decided = random.chance(0.75) ? 'approved' : 'rejected'
+      return {
+        input: { type: 'device_decided', digest, batchId: id, decision: decided, partial: null },
+        expect,
+        says: `device decides ${decided}: ${id}`,
+      }
+    }
+    if (random.chance(0.2))
+      return {
+        input: { type: 'question_cancelled', questionId: id, partial: null },
+        expect,
+        says: `device dismisses: ${id}`,
+      }
+    return {
+      input: { type: 'question_answered', digest, questionId: id, answer: this.#text() },
+      expect: sealed === null ? expect : 'refused',
+      says: `device answers: ${id}`,
+    }
   }
 
   #crash(): Move {
@@ -264,7 +305,9 @@ class Walker {
     const calls: MediatedCall[] = random.chance(0.6)
       ? random.list(3, (index) =>
           random.chance(0.6)
-            ? clientCall(`tool${index}`, random.pick(['allow', 'ask']))
+            ? random.chance(0.45)
+              ? askCall(1 + random.int(3))
+              : clientCall(`tool${index}`, random.pick(['allow', 'ask']))
             : random.chance(0.5)
               ? refusedCall(`no${index}`)
               : memoryCall(this.#memoryOp()),
@@ -313,7 +356,11 @@ class Walker {
         this.#text(),
         random.chance(0.25) ? 'plan' : null,
         this.#machine.newDigest(),
-        { localOnly: random.chance(0.2) },
+        {
+          localOnly: random.chance(0.2),
+          ...(random.chance(0.3) ? { driver: { kind: 'none' } } : {}),
+          ...this.#keyed(),
+        },
       )
       return {
         input,
@@ -357,8 +404,14 @@ class Walker {
         message,
         partial,
         localOnly: this.#random.chance(0.2),
+        ...this.#keyed(),
       },
     }
+  }
+
+  /** Keys that come along with a request. */
+  #keyed(): { keyed?: Provider[] } {
+    return this.#random.chance(0.2) ? { keyed: [this.#random.pick(['openai', 'anthropic'])] } : {}
   }
 
   /** The client asks once more, not knowing what became of it. */
@@ -570,6 +623,19 @@ class Walker {
       }
     }
   }
+}
+
+/** A device has decided something that the driver has neither been shown nor acted on. */
+function isUndelivered(state: RunState | null): boolean {
+  const phase = state?.phase
+  if (phase?.k === 'AwaitingApproval')
+    return (
+      phase.decided === null && phase.byDevice !== undefined && phase.byDevice.deliveredAtMs === undefined
+    )
+  if (phase?.k !== 'AwaitingTool') return false
+  return phase.calls.some(
+    ({ settled, decision }) => !settled && decision !== undefined && decision.deliveredAtMs === undefined,
+  )
 }
 
 function withEncrypted(message: ContinueRequest, encrypted: SealedMap): ContinueRequest {

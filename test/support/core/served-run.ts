@@ -84,6 +84,8 @@ export async function serveRun(
       list: (provider, names, signal, localOnly) =>
         catalogue.list(provider, names, access, signal, localOnly),
       dispatch,
+      callBegins: () => {},
+      clock: () => ({ responseMs: 0 }),
       textArrived: (_, text) => {
         streamed += text
       },

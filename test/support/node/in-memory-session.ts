@@ -129,6 +129,8 @@ export class InMemorySession {
         list: (provider, models, signal, localOnly) =>
           this.catalogue.list(provider, models, access, signal, localOnly),
         dispatch,
+        callBegins: () => {},
+        clock: () => ({ responseMs: 0 }),
         textArrived: () => {},
         routed: (route) => this.routes.push(route),
       })

@@ -11,6 +11,8 @@ export type ScriptedIo = CliIo & {
   /** Answers to yes/no questions, in order; a missing one counts as Ctrl-C. */
   confirmations: boolean[]
   secrets: string[]
+  /** Answers to questions that take a line, in order; a missing one counts as Ctrl-C. */
+  answers: string[]
   lines: TypedLine[]
   /** A line that is typed while a run goes on. */
   type(line: string): void
@@ -30,6 +32,7 @@ export function scriptedIo(
     questions: [],
     confirmations: [],
     secrets: [],
+    answers: [],
     lines: [],
     isTty: options.isTty ?? false,
     outIsTty: options.outIsTty ?? false,
@@ -47,6 +50,10 @@ export function scriptedIo(
     confirm: async (question) => {
       io.questions.push(question)
       return answer(io.confirmations)
+    },
+    askLine: async (question) => {
+      io.questions.push(question)
+      return answer(io.answers)
     },
     askSecret: async (question) => {
       io.questions.push(question)

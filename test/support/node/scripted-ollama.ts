@@ -26,6 +26,9 @@ export type Reply = {
   error?: string
 }
 
+/** A model of this name takes images. */
+const SEEING_MODEL = 'seeing'
+
 export type ScriptedOllama = {
   url: string
   /** Every chat request, in order of arrival. */
@@ -55,8 +58,9 @@ export async function startScriptedOllama(
     if (request.url === '/api/tags')
       return json(response, { models: models.map((name) => ({ name, model: name })) })
     if (request.url === '/api/show') {
+      const { model }: { model?: string } = JSON.parse(body)
       return json(response, {
-        capabilities: ['completion', 'tools'],
+        capabilities: ['completion', 'tools', ...(model === SEEING_MODEL ? ['vision'] : [])],
         model_info: { 'general.architecture': 'scripted', 'scripted.context_length': contextTokens },
         details: {},
       })

@@ -1,5 +1,6 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 
 export type RecordedRequest = {
   method: string
@@ -21,6 +22,8 @@ export type ScriptedRouter = {
   always(method: string, path: string, reply: Reply): void
   /** Requests that nothing was scripted for; a test expects none. */
   unexpected: string[]
+  /** Who serves upgrades; without that they are refused. */
+  upgraded: ((request: http.IncomingMessage, socket: Duplex, head: Buffer) => void) | undefined
   /** How often a method and path was asked for. */
   count(method: string, path: string): number
   close(): Promise<void>
@@ -52,12 +55,17 @@ export async function startScriptedRouter(): Promise<ScriptedRouter> {
     }
     await reply(response, request)
   })
+  server.on('upgrade', (request, socket, head) => {
+    if (router.upgraded) router.upgraded(request, socket, head)
+    else socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+  })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  return {
+  const router: ScriptedRouter = {
     url: `http://127.0.0.1:${port}`,
     requests,
     unexpected,
+    upgraded: undefined,
     script: (method, path, ...replies) => {
       const key = `${method} ${path}`
       queues.set(key, [...(queues.get(key) ?? []), ...replies])
@@ -70,6 +78,7 @@ export async function startScriptedRouter(): Promise<ScriptedRouter> {
         server.closeAllConnections()
       }),
   }
+  return router
 }
 
 /** A JSON body. */

@@ -70,6 +70,10 @@ export class RemoteDevice {
   /** Every frame that came, in order. */
   readonly log: Frame[] = []
   readonly watch = new ProtocolWatch()
+  /** Takes every frame from here on, in place of `next`. */
+  onFrame: ((frame: Frame) => void) | null = null
+  /** Is told the end of the connection. */
+  onClosed: () => void = () => {}
   readonly #socket: TellingSocket
   readonly #beforeFrame: () => Promise<void>
   #unread: Frame[] = []
@@ -259,6 +263,10 @@ export class RemoteDevice {
 
   #arrived(content: string | Uint8Array): void {
     const frame = this.watch.received(content)
+    if (this.onFrame !== null) {
+      this.onFrame(frame)
+      return
+    }
     this.log.push(frame)
     for (const waiter of this.#waiters) {
       if (!waiter.wanted(frame)) continue
@@ -278,6 +286,7 @@ export class RemoteDevice {
     const waiting = [...this.#waiters]
     this.#waiters.clear()
     for (const { reject } of waiting) reject(this.#complaint(`the connection was closed with ${code}`))
+    this.onClosed()
   }
 
   #complaint(what: string): Error {

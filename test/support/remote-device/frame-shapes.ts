@@ -1,5 +1,5 @@
+import { sessionEvent, sessionResults } from './attached/session-shapes.ts'
 import {
-  anything,
   type Check,
   count,
   exactly,
@@ -100,18 +100,8 @@ export const isMutation = (operation: string): boolean => MUTATIONS.includes(ope
 /** A refusal of a frame that could not be read as a request carries no receipt, whatever it asked for. */
 const UNREAD = ['frame_too_large', 'incompatible_version', 'invalid_request', 'unsupported_operation']
 
-/** Results that are told apart by their names only, until something here looks into them. */
-const OTHER_RESULTS = [
-  ...['attached', 'resumed', 'history', 'content', 'prompt_accepted', 'turn_cancelled', 'question_answered'],
-  ...['question_cancelled', 'approval_resolved', 'changes', 'usage', 'settings', 'thread_pinned'],
-  ...['thread_settled', 'command_executed', 'image_uploaded', 'directories'],
-]
-const otherResults = (names: WireNames) => [
-  ...OTHER_RESULTS,
-  ...['saved_%ss', '%s_created', '%s_resumed', '%s_settings_updated'].map((name) =>
-    name.replace('%s', names),
-  ),
-]
+/** Results of operations that nothing here serves yet; they are told apart by their names only. */
+const otherResults = (names: WireNames) => ['changes', 'directories', `${names}_created`]
 
 const CAPABILITIES = [
   ...['saved_sessions', 'session_changes', 'thread_create_options', 'usage_summary', 'settings_get'],
@@ -192,6 +182,7 @@ function result(names: WireNames): Check {
     detached: object({ type: exactly('detached') }),
     request_status: requestStatus(names),
     error: error(names),
+    ...sessionResults(names, namesOf(names).id, row(names), HEX_32),
   }
   return (value, at) => {
     const type = isFields(value) ? String(value.type) : ''
@@ -253,7 +244,7 @@ export function frameFaults(
       registration_epoch: count,
       sequence: count,
       generation: count,
-      event: anything,
+      event: sessionEvent(names, row(names)),
     })(frame, 'event')
   }
   return [`there is no frame of the kind ${String(frame.kind)}`]

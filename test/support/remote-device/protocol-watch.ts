@@ -1,6 +1,6 @@
 import { frameFaults, namesOf, type WireNames } from './frame-shapes.ts'
 import { type BareCode, handshakeFaults } from './handshake-shapes.ts'
-import { type Fields, isFields, nulls } from './shapes.ts'
+import { byteLength, type Fields, isFields, nulls } from './shapes.ts'
 
 /** No frame in either direction is longer ("Size"). */
 const MAX_FRAME_BYTES = 256 * 1024
@@ -91,13 +91,13 @@ export class ProtocolWatch {
       return
     }
     // A binary frame and one past the limit end the connection.
-    if (typeof content !== 'string' || Buffer.byteLength(content) > MAX_INBOUND_BYTES) return
-    const readable = Buffer.byteLength(content) <= MAX_FRAME_BYTES && isFields(frame)
+    if (typeof content !== 'string' || byteLength(content) > MAX_INBOUND_BYTES) return
+    const readable = byteLength(content) <= MAX_FRAME_BYTES && isFields(frame)
     if (readable && frame.type === 'token_ack') return
     const operation = readable && isFields(frame.operation) ? frame.operation : {}
     const type = typeof operation.type === 'string' ? operation.type : null
     const id = readable ? frame.request_id : undefined
-    if (typeof id !== 'string' || id === '' || Buffer.byteLength(id) > MAX_REQUEST_ID_BYTES) this.#nameless++
+    if (typeof id !== 'string' || id === '' || byteLength(id) > MAX_REQUEST_ID_BYTES) this.#nameless++
     else {
       this.#open.set(id, (this.#open.get(id) ?? 0) + 1)
       this.#operations.set(id, (this.#operations.get(id) ?? new Set()).add(type))
@@ -120,7 +120,7 @@ export class ProtocolWatch {
       this.#fault(`a frame came after the last one: ${content.slice(0, 200)}`)
       return frame
     }
-    if (Buffer.byteLength(content) > MAX_FRAME_BYTES) this.#fault('a frame is over 256 KiB')
+    if (byteLength(content) > MAX_FRAME_BYTES) this.#fault('a frame is over 256 KiB')
     for (const fault of nulls(frame, 'frame')) this.#fault(fault)
     if (content === '{"type":"pong"}') {
       this.#pings--

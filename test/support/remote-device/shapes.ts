@@ -71,3 +71,6 @@ export function nulls(value: unknown, at: string): string[] {
     ? Object.entries(value).flatMap(([name, entry]) => nulls(entry, `${at}.${name}`))
     : []
 }
+
+/** UTF-8 bytes of a text. Known to every runtime that devices are played in. */
+export const byteLength = (content: string): number => new TextEncoder().encode(content).length

@@ -29,6 +29,11 @@ export class Device {
   /** Dials a gateway. `address` is the network address to come from. */
   static async dial(path: string, { address = '203.0.113.7', headers = {} as Record<string, string> } = {}) {
     const answer = await upgrade(path, { address, headers })
+    return Device.of(answer)
+  }
+
+  /** The client's end of an upgrade that was granted. */
+  static async of(answer: Response): Promise<Device> {
     if (answer.webSocket === null) throw new Error(`refused: ${answer.status} ${await answer.text()}`)
     return new Device(answer.webSocket)
   }

@@ -16,6 +16,8 @@ export type ChatRequest = {
   model: string
   /** Every text of the conversation, in order, with its role. */
   messages: { role: string; content: string }[]
+  /** Pictures beside the texts in base64, in order, as an Ollama is given them. */
+  images: string[]
   /** Names of the tools that were offered. */
   tools: string[]
   headers: Record<string, string>
@@ -46,6 +48,8 @@ export type ScriptedModels = {
   script(first: Script | Reply, ...next: (Script | Reply)[]): void
   /** Runs before a listing of models is answered. */
   onListing: (() => Promise<void>) | null
+  /** The Ollama has a model that takes images as well; for all tests of a file. */
+  hasSeeing: boolean
   /** Completion requests, in order. */
   chats: ChatRequest[]
   /** URLs of the requests for a catalogue, in order. */
@@ -56,6 +60,7 @@ export type ScriptedModels = {
 }
 
 export const OLLAMA_MODELS = ['small', 'other', 'tiny']
+const SEEING_MODEL = 'seeing'
 const CONTEXT_TOKENS: Record<string, number> = { tiny: 600 }
 const DEFAULT_USAGE = { input: 100, output: 20 }
 
@@ -71,6 +76,7 @@ export function scriptModels(): ScriptedModels {
       lines = all
     },
     onListing: null,
+    hasSeeing: false,
     chats: [],
     listings: [],
     aborted: 0,
@@ -82,6 +88,7 @@ export function scriptModels(): ScriptedModels {
       models.aborted = 0
     },
   }
+  const listed = () => [...OLLAMA_MODELS, ...(models.hasSeeing ? [SEEING_MODEL] : [])]
   const serve: typeof fetch = async (input, init) => {
     const request = new Request(input, init)
     const url = new URL(request.url)
@@ -102,11 +109,11 @@ export function scriptModels(): ScriptedModels {
     models.listings.push(request.url)
     await models.onListing?.()
     if (url.href === `${OLLAMA_BASE_URL}/api/tags`)
-      return Response.json({ models: OLLAMA_MODELS.map((name) => ({ name, model: name })) })
+      return Response.json({ models: listed().map((name) => ({ name, model: name })) })
     if (url.href === `${OLLAMA_BASE_URL}/api/show`) {
       const { model }: { model: string } = await request.json()
       return Response.json({
-        capabilities: ['completion', 'tools'],
+        capabilities: ['completion', 'tools', ...(model === SEEING_MODEL ? ['vision'] : [])],
         model_info: { 'scripted.context_length': CONTEXT_TOKENS[model] ?? 32_768 },
         details: {},
       })
@@ -129,7 +136,7 @@ export function scriptModels(): ScriptedModels {
 type ChatBody = {
   model: string
   stream?: boolean
-  messages: { role: string; content?: string | null | { text?: string }[] }[]
+  messages: { role: string; content?: string | null | { text?: string }[]; images?: string[] }[]
   tools?: { function: { name: string } }[]
 }
 
@@ -140,6 +147,7 @@ const toChat = (origin: string, body: ChatBody, headers: Headers): ChatRequest =
     role,
     content: Array.isArray(content) ? content.map(({ text }) => text ?? '').join('') : (content ?? ''),
   })),
+  images: body.messages.flatMap(({ images = [] }) => images),
   tools: (body.tools ?? []).map((tool) => tool.function.name),
   headers: Object.fromEntries(headers),
 })

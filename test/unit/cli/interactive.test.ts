@@ -4,6 +4,7 @@ import type { TypedLine } from '../../../src/cli/io.ts'
 import { SwitchyardClient } from '../../../src/client/client.ts'
 import { configHome } from '../../support/node/config-home.ts'
 import { smallPolicy } from '../../support/node/run-request.ts'
+import { ScriptedGateway } from '../../support/node/scripted-gateway.ts'
 import { type ScriptedIo, scriptedIo } from '../../support/node/scripted-io.ts'
 import {
   json,
@@ -203,4 +204,24 @@ describe('runInteractive', () => {
     ])
     await router.close()
   })
+})
+
+test('[U10] a run that a device starts while the prompt waits shows above it', async () => {
+  const { cwd } = configHome()
+  const router = await startScriptedRouter()
+  const gateway = new ScriptedGateway(router)
+  const io = scriptedIo({ isTty: true })
+  io.readLine = async () => {
+    await gateway.attached()
+    const prompt = { text: 'tidy up', truncated: false, offset: 0, total_bytes: 7 }
+    gateway.tell({ type: 'turn_started', turn_id: 'turn:1', prompt })
+    gateway.tell({ type: 'turn_cancelled', turn_id: 'turn:1' })
+    while (!io.stderr.includes('has ended')) await new Promise((resolve) => setImmediate(resolve))
+    return { kind: 'end' }
+  }
+  const client = new SwitchyardClient({ baseUrl: router.url, token: 'tok' })
+  const options = { client, cwd, policy: smallPolicy(), sessionId: SESSION, io, follows: true }
+  expect(await runInteractive(options)).toBe(0)
+  expect(io.stderr).toContain('a device started: tidy up\nwhat the device started has ended: cancelled\n')
+  await router.close()
 })

@@ -113,6 +113,7 @@ describe('help', () => {
       'config path',
       'config show',
       'config init',
+      'config publish',
     ])
   })
 

@@ -160,6 +160,7 @@ describe('what is sent', () => {
       'read_lines',
       'search_files',
       'show_changes',
+      'ask_user',
     ])
     expect(request.local_preferences).toEqual(NO_PREFERENCES)
   })

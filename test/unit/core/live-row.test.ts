@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { activityOf, derivedTitle, isNews, type LiveFacts, liveRow } from '../../../src/core/live-row.ts'
 import { RemoteSessionInfo } from '../../../src/protocol/remote/session-info.ts'
-import { clientCall, decision, inject, Machine, results } from '../../support/core/run-machine.ts'
+import { askCall, clientCall, decision, inject, Machine, results } from '../../support/core/run-machine.ts'
 import { machineIn, type Situation } from '../../support/core/run-phases.ts'
 
 const facts = (changes: Partial<LiveFacts> = {}): LiveFacts => ({
@@ -37,11 +37,51 @@ describe('what a session does', () => {
     expect(activityOf(null)).toBe('idle')
   })
 
+  test('[D02] an idle session with a prompt in its queue is running: it is about to go on', () => {
+    const { state } = machineIn('Idle')
+    expect(liveRow(state, facts({ queued: 1 })).activity).toBe('running')
+  })
+
   test('[D02] calls that nobody has to allow are part of the run', () => {
     const machine = new Machine()
     machine.execute('prompt')
     machine.round({ calls: [clientCall('read_file')] })
     expect(activityOf(machine.state)).toBe('running')
+  })
+
+  test('[D02] what a device has decided waits for nobody, though its driver has yet to act', () => {
+    const tools = machineIn('AwaitingTool')
+    tools.deviceDecides('approved')
+    const gate = new Machine()
+    gate.execute('prompt', { command: 'plan', keyed: ['openai'] })
+    gate.round({ text: '1. do it' })
+    gate.deviceDecides('approved')
+    for (const { state } of [tools, gate])
+      expect(liveRow(state, facts())).toMatchObject({
+        activity: 'running',
+        attention: { approval: false, question: false },
+      })
+  })
+
+  test('[D02] a question waits for the user; a decision that waits beside it comes first', () => {
+    const asks = new Machine()
+    asks.execute('prompt')
+    asks.round({ calls: [askCall(2), clientCall('read_file')] })
+    const row = () => liveRow(asks.state, facts())
+    expect(row()).toMatchObject({
+      activity: 'awaiting_question',
+      attention: { approval: false, question: true },
+    })
+    asks.answerQuestion('one')
+    asks.answerQuestion('two')
+    expect(row()).toMatchObject({ activity: 'running', attention: { question: false } })
+    const both = new Machine()
+    both.execute('prompt')
+    both.round({ calls: [askCall(), clientCall('shell', 'ask')] })
+    expect(liveRow(both.state, facts())).toMatchObject({
+      activity: 'awaiting_approval',
+      attention: { approval: true, question: true },
+    })
   })
 
   test('[D02] while a turn is served the session is running, whatever the phase was', () => {

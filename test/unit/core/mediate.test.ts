@@ -122,3 +122,33 @@ describe('[EC 12.3] what becomes of a call', () => {
     expect(judge([])).toEqual([])
   })
 })
+
+describe('[D08] questions to the user', () => {
+  const ask = (args: Record<string, unknown>, permissions: PermissionMap = { ask_user: 'ask' }) =>
+    judge([call('ask_user', args)], { permissions })[0]
+  const question = { header: 'Colour', text: 'Which one?', options: [{ label: 'Blue' }] }
+
+  test('go to the client as a call that nobody has to allow, with how many there are', () => {
+    expect(ask({ questions: [question, question] })).toMatchObject({
+      to: 'client',
+      requiresApproval: 'allow',
+      recordsDiff: false,
+      questions: 2,
+    })
+  })
+
+  test.each([
+    ['none', { questions: [] }],
+    ['no list', { questions: 'Which one?' }],
+    ['more than eight', { questions: Array.from({ length: 9 }, () => question) }],
+    ['two options of one label', { questions: [{ ...question, options: [{ label: 'a' }, { label: 'a' }] }] }],
+  ])('%s: the model is told at once, and nobody is asked', (_, args) => {
+    const answered = ask(args)
+    expect(answered).toMatchObject({ to: 'model', isError: true })
+    expect(answered?.to === 'model' && answered.result).toContain('`questions` is a list of 1 to 8')
+  })
+
+  test('of a client that did not ask for the tool are refused', () => {
+    expect(ask({ questions: [question] }, {})).toMatchObject({ to: 'model', refused: true })
+  })
+})

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { PermissionMap } from '../../../src/core/permissions.ts'
+import type { Driver } from '../../../src/core/run/state.ts'
 import { firstLine, type ToolsInput, turnTools } from '../../../src/core/tools.ts'
 import { makeRequest, must, type RequestParts } from '../../support/core/builders.ts'
 
@@ -8,6 +9,7 @@ type Given = {
   permissions?: PermissionMap
   planning?: boolean
   noNetwork?: boolean
+  driver?: Driver
 }
 
 const input = ({
@@ -15,12 +17,14 @@ const input = ({
   permissions = {},
   planning = false,
   noNetwork = false,
+  driver,
 }: Given): ToolsInput => ({
   attachments: makeRequest({ attachments }).attachments,
   permissions,
   planning,
   noNetwork,
   isPrivateSkill: () => false,
+  ...(driver === undefined ? {} : { driver }),
 })
 
 const tools = (given: Given = {}) => must(turnTools(input(given)))
@@ -178,4 +182,57 @@ describe('[EC 12.5] skills are tools that the router answers', () => {
   test('the first line is the first with words in it', () => {
     expect(['', '\n\n', '#\n## A b \nc', 'x'].map(firstLine)).toEqual(['', '', 'A b', 'x'])
   })
+})
+
+describe('[D08] asking the user', () => {
+  const asking = (given: Given) => tools(given).find(({ name }) => name === 'ask_user')
+
+  test('a client that knows the contract alone is never asked for it', () => {
+    expect(names()).not.toContain('ask_user')
+    expect(names({ driver: { kind: 'http' } })).not.toContain('ask_user')
+  })
+
+  test.each<[string, Given]>([
+    ['the client declares it', { attachments: { tools: [declared('ask_user')] } }],
+    ['the policy names it', { permissions: { ask_user: 'allow' } }],
+    ['the policy has it asked for', { permissions: { ask_user: 'ask' } }],
+    ['nobody drives the run', { driver: { kind: 'none' } }],
+    ['a host drives the run', { driver: { kind: 'host', id: 'h' } }],
+  ])('%s: it is offered, and nobody is asked whether it may ask', (_, given) => {
+    expect(asking(given)).toMatchObject({ executor: 'user', mode: 'allow', changesFiles: false })
+  })
+
+  test.each<[string, Given]>([
+    ['the policy', { permissions: { ask_user: 'deny' }, driver: { kind: 'none' } }],
+    ['the declaration', { attachments: { tools: [declared('ask_user', { permission: 'deny' })] } }],
+  ])('%s denies it: it is not offered', (_, given) => {
+    expect(asking(given)).toBeUndefined()
+  })
+
+  test('a declaration only asks for it: the arguments are those that the router knows', () => {
+    const own = { parameters: { type: 'object', properties: { mine: {} } }, description: 'mine' }
+    const attachments = { tools: [declared('ask_user', own)] }
+    expect(asking({ attachments })).toEqual(asking({ driver: { kind: 'none' } }))
+    expect(names({ attachments }).filter((name) => name === 'ask_user')).toHaveLength(1)
+  })
+
+  test('declared twice it is refused; a skill does not get its name', () => {
+    const twice = { tools: [declared('ask_user'), declared('ask_user')] }
+    expect(turnTools(input({ attachments: twice })).ok).toBe(false)
+    const attachments = { available_skills: [{ name: 'ask_user', content: 'Body' }] }
+    expect(names({ attachments })).toEqual(names())
+  })
+
+  test('[EC 14] it may be used while planning', () => {
+    expect(names({ planning: true, driver: { kind: 'none' } })).toContain('ask_user')
+  })
+})
+
+test('[D07] where nobody drives the run, no tool is offered that a client would have to run', () => {
+  const attachments = {
+    tools: [declared('look')],
+    available_skills: [{ name: 'deploy', content: 'Run it.' }],
+  }
+  expect(names({ driver: { kind: 'none' }, attachments })).toEqual(['memory', 'ask_user', 'deploy'])
+  expect(names({ driver: { kind: 'host', id: 'h' }, attachments })).toContain('look')
 })

@@ -34,10 +34,12 @@ describe('the routes of the execution contract', () => {
       'get /api/v1/openapi.json',
       'get /api/v1/sessions',
       'get /api/v1/sessions/{session_id}',
+      'get /api/v1/sessions/{session_id}/events',
       'get /api/v1/sessions/{session_id}/export',
       'get /api/v1/sessions/{session_id}/run',
       'get /api/v1/sessions/{session_id}/traces',
       'get /api/v1/sessions/{session_id}/usage',
+      'get /api/v1/settings/policy',
       'get /status',
       'post /api/v1/auth/bootstrap',
       'post /api/v1/auth/keys',
@@ -55,6 +57,7 @@ describe('the routes of the execution contract', () => {
       'put /api/v1/devices/{device_id}',
       'put /api/v1/memory/{memory_id}',
       'put /api/v1/sessions/{session_id}',
+      'put /api/v1/settings/policy',
     ])
     expect(new Set(ROUTES.map((route) => route.operationId)).size).toBe(ROUTES.length)
   })

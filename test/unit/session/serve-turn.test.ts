@@ -37,6 +37,8 @@ async function reportsOf(reason: FinishReason): Promise<RunInputEvent[]> {
       reported.push(input)
       return true
     },
+    callBegins: () => {},
+    clock: () => ({ responseMs: 0 }),
     textArrived: () => {},
     routed: () => {},
   })

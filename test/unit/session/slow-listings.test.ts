@@ -64,6 +64,8 @@ test('[U06][D12] a turn asks providers that are slow to fail once each, and then
       reported.push(input)
       return true
     },
+    callBegins: () => {},
+    clock: () => ({ responseMs: 0 }),
     textArrived: () => {},
     routed: () => {},
   })

@@ -79,6 +79,8 @@ describe('usage that was reported before the end of an answer', () => {
       catalogue: () => catalogue.view(access, Date.now()),
       list: (id, names, signal, localOnly) => catalogue.list(id, names, access, signal, localOnly),
       dispatch: (input: RunInputEvent) => 'state' in machine.send(input),
+      callBegins: () => {},
+      clock: () => ({ responseMs: 0 }),
       textArrived: () => {
         machine.continue(BREAK, { partial: live.partial })
         live.abort.abort()

@@ -1,3 +1,4 @@
+import { ITEM_RULES } from './contract/item-rules.ts'
 import { MEMORY_RULES } from './contract/memory-rules.ts'
 import { MESSAGE_RULES } from './contract/message-rules.ts'
 import { MIGRATION_RULES } from './contract/migration-rules.ts'
@@ -12,12 +13,14 @@ import { SIZE_RULES } from './contract/size-rules.ts'
 import { STEP_RULES } from './contract/step-rules.ts'
 import { TEXT_RULES } from './contract/text-rules.ts'
 import { TURN_RULES } from './contract/turn-rules.ts'
+import { UPLOAD_RULES } from './contract/upload-rules.ts'
 
 /** What the session’s storage must do on any SQLite: in an object, and in Node. */
 export const STORAGE_RULES: readonly StorageRule[] = [
   ...TEXT_RULES,
   ...MESSAGE_RULES,
   ...TURN_RULES,
+  ...ITEM_RULES,
   ...SIZE_RULES,
   ...ROW_RULES,
   ...RING_RULES,
@@ -27,5 +30,6 @@ export const STORAGE_RULES: readonly StorageRule[] = [
   ...POLICY_RULES,
   ...SEALED_RULES,
   ...SEALED_FACT_RULES,
+  ...UPLOAD_RULES,
   ...MIGRATION_RULES,
 ]

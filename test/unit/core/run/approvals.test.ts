@@ -43,7 +43,6 @@ describe('[EC 13] a gate stands before the model', () => {
     expect(machine.events.at(-1)).toEqual({
       type: 'approval_requested',
       approvalId: machine.approvalId,
-      kind: 'remote_disclosure',
     })
   })
 

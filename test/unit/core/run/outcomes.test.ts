@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { boundText, EVENT_TEXT_CHARS } from '../../../../src/core/run/events.ts'
 import { MAX_UNATTENDED_ROUNDS } from '../../../../src/core/run/finish.ts'
 import { LEASE_MS } from '../../../../src/core/run/state.ts'
 import type { TurnResponse } from '../../../../src/protocol/execution/turn.ts'
@@ -510,22 +509,5 @@ describe('[U17] the driver of a run', () => {
     machine.continue({ type: 'inject', data: { messages: [{ text: 'new' }] } })
     epochs.push(machine.state?.driverEpoch)
     expect(epochs).toEqual([1, 2, 2, 3])
-  })
-})
-
-describe('texts in events', () => {
-  test('are cut, and say so; what they were in whole stands in the transcript', () => {
-    expect(boundText('short')).toEqual({ text: 'short', truncated: false, totalChars: 5 })
-    const exact = 'x'.repeat(EVENT_TEXT_CHARS)
-    expect(boundText(exact)).toEqual({ text: exact, truncated: false, totalChars: EVENT_TEXT_CHARS })
-    expect(boundText(`${exact}y`)).toEqual({ text: exact, truncated: true, totalChars: EVENT_TEXT_CHARS + 1 })
-  })
-
-  test('are never cut inside a pair of surrogates', () => {
-    for (const shift of ['', 'x']) {
-      const { text } = boundText(`${shift}${'😀'.repeat(EVENT_TEXT_CHARS)}`)
-      expect(text.isWellFormed()).toBe(true)
-      expect(text.length).toBeGreaterThanOrEqual(EVENT_TEXT_CHARS - 1)
-    }
   })
 })

@@ -110,7 +110,7 @@ describe('[EC 15][U22] in a pause', () => {
     const from = machine.events.length
     machine.continue(message)
     expect(started(machine)).toEqual([`failed: ${note}`, `failed: ${note}`])
-    expect(told(machine, from).slice(0, 2)).toEqual(['tool_finished', 'tool_finished'])
+    expect(told(machine, from).slice(0, 3)).toEqual(['approval_resolved', 'tool_finished', 'tool_finished'])
   })
 
   test('execute does, too, and the run that was given up is told to be over', () => {
@@ -119,7 +119,13 @@ describe('[EC 15][U22] in a pause', () => {
     machine.execute('other')
     const note = 'Cancelled: the user started something else.'
     expect(started(machine)).toEqual([`failed: ${note}`, `failed: ${note}`])
-    expect(told(machine, from)).toEqual(['tool_finished', 'tool_finished', 'turn_cancelled', 'turn_started'])
+    expect(told(machine, from)).toEqual([
+      'approval_resolved',
+      'tool_finished',
+      'tool_finished',
+      'turn_cancelled',
+      'turn_started',
+    ])
   })
 
   test('cancelled calls are traced as failed', () => {

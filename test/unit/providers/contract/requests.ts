@@ -47,6 +47,19 @@ const CONVERSATIONS: Record<string, PromptMessage[]> = {
     SYSTEM,
     { role: 'user', text: 'What is this?', images: [{ mediaType: 'image/png', base64: 'iVBORw0KGgo=' }] },
   ],
+  'pictures in what was said before and in what is said now': [
+    SYSTEM,
+    { role: 'user', text: 'What is this?', images: [{ mediaType: 'image/png', base64: 'iVBORw0KGgo=' }] },
+    { role: 'assistant', text: 'A cat.', toolCalls: [] },
+    {
+      role: 'user',
+      text: 'And these?',
+      images: [
+        { mediaType: 'image/jpeg', base64: '/9j/4AAQ', handle: 'h-1' },
+        { mediaType: 'image/png', base64: 'iVBORw0KGgoA', handle: 'h-2' },
+      ],
+    },
+  ],
 }
 
 /** What leaves for a provider is what it accepts, goes where it should, and gives back what was entrusted. */
@@ -75,6 +88,21 @@ export function describeRequests(dialect: DialectUnderTest): void {
           const seen = await requestFor(messages, { streaming, reasoning })
           expect(checkConversation(conversation, seen?.body)).toEqual([])
         }
+      }
+    })
+
+    it('every picture goes with the words that it came with, and nothing of how it is kept', async () => {
+      const messages = CONVERSATIONS['pictures in what was said before and in what is said now'] ?? []
+      for (const streaming of [true, false]) {
+        const sent = JSON.stringify((await requestFor(messages, { streaming }))?.body)
+        const places = [
+          [sent.indexOf('iVBORw0KGgo='), sent.indexOf('What is this?')],
+          [sent.indexOf('A cat.')],
+          [sent.indexOf('/9j/4AAQ'), sent.indexOf('iVBORw0KGgoA'), sent.indexOf('And these?')],
+        ].map((group) => group.sort((a, b) => a - b))
+        expect(places.flat()[0]).toBeGreaterThan(-1)
+        expect(places.flat()).toEqual(places.flat().sort((a, b) => a - b))
+        expect(sent).not.toContain('h-1')
       }
     })
 

@@ -86,6 +86,7 @@ export const makeSession = (changes: Partial<SessionRow> = {}): SessionRow => ({
   deletedAtMs: null,
   rev: 0,
   ...NOT_LISTED,
+  settings: null,
   ...changes,
 })
 

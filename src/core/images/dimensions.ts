@@ -1,0 +1,2 @@
+/** The size of a picture in pixels. */
+export type Dimensions = { width: number; height: number }

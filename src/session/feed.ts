@@ -1,0 +1,249 @@
+import { judgeCursor } from '../core/ring-cursor.ts'
+import type { RemoteEvent, ResyncReason } from '../protocol/remote/events.ts'
+import { byteLength } from '../storage/limits.ts'
+import type { SnapshotCut } from '../storage/session/checkpoint.ts'
+import type { RingStore } from '../storage/session/ring-segments.ts'
+import { type EventGateway, EventPusher } from './event-pusher.ts'
+import { Ring, type RingStart } from './ring.ts'
+import type { HeldSnapshot, PullAnswer, Replay } from './rpc.ts'
+import { type TextClock, TextGatherer } from './text-gatherer.ts'
+
+/** Text is stored at the latest after this long … (D33). */
+export const RING_FLUSH_MS = 1_000
+/** … or when events of so many bytes wait (D33). */
+const RING_FLUSH_BYTES = 8 * 1024
+/** While somebody follows, text leaves after this long: slower than a model speaks, faster than one reads (D33). */
+const GATHER_MS = 75
+/** Events in one answer; the rest is pulled. */
+const MAX_REPLAY_BYTES = 1024 * 1024
+
+/** What is known of the events when the object comes up. */
+export type FeedStart = RingStart & { cut: SnapshotCut; watched: boolean }
+
+export type FeedDeps = {
+  store: RingStore
+  gateway(userId: string): EventGateway
+  registration(): { userId: string; sessionId: string; epoch: number } | null
+  /** The state as it is now, whole. Every event that was given a number is in it. */
+  snapshot(at: SnapshotCut): HeldSnapshot
+  clock(): TextClock
+  /** Stores `feed.stored`, and within the same transaction calls `store`. */
+  save(store: () => void): void
+  keepAlive(work: Promise<unknown>): void
+}
+
+/** What the checkpoint keeps of the feed. */
+export type FeedRecord = { ringReserved: number; cut: SnapshotCut; watched: boolean }
+
+/**
+ * The session's events, as devices follow them: numbered once, kept in the ring, told to the gateway while somebody
+ * follows. Text goes out in bits and is stored a moment later; everything else is stored before it is seen (D33).
+ */
+export class Feed {
+  readonly #deps: FeedDeps
+  #ring: Ring
+  #cut: SnapshotCut
+  readonly #text = new TextGatherer()
+  readonly #pusher: EventPusher
+  #flushTimer: ReturnType<typeof setTimeout> | null = null
+  #gatherTimer: ReturnType<typeof setTimeout> | null = null
+  readonly #waiters = new Set<() => void>()
+
+  constructor(deps: FeedDeps, start: FeedStart) {
+    this.#deps = deps
+    this.#ring = new Ring(deps.store, start)
+    this.#cut = start.cut
+    this.#pusher = new EventPusher(
+      {
+        gateway: () => {
+          const registration = deps.registration()
+          if (registration === null)
+            throw new Error('invariant broken: events of a session that is not listed')
+          return deps.gateway(registration.userId)
+        },
+        registration: deps.registration,
+        head: () => ({ last: this.#ring.last, cutId: this.#cut.id }),
+        after: (sequence) => this.#ring.after(sequence),
+        settle: () => this.#closeText(),
+        snapshot: () => this.#snapshot(),
+        unwatched: () => this.#stopGathering(),
+        keepAlive: deps.keepAlive,
+      },
+      start.watched,
+    )
+  }
+
+  get record(): FeedRecord {
+    return { ringReserved: this.#ring.reserved, cut: this.#cut, watched: this.#pusher.watched }
+  }
+
+  /** The newest number that was given out. */
+  get last(): number {
+    return this.#ring.last
+  }
+
+  /** A bit of what the model says. */
+  text(delta: string): void {
+    const due = this.#text.text(delta)
+    if (due === 'full' || (due === 'first' && this.#pusher.watched)) this.#closeText()
+    else if (this.#pusher.watched) this.#gatherTimer ??= setTimeout(() => this.#closeText(), GATHER_MS)
+    this.#flushSoon()
+  }
+
+  /** The model is thinking: its clocks have moved. */
+  thought(): void {
+    this.#text.thought()
+    if (this.#pusher.watched) this.#gatherTimer ??= setTimeout(() => this.#closeText(), GATHER_MS)
+    this.#flushSoon()
+  }
+
+  /** Before a step is stored: what was said until then comes before it. Inside the step's transaction. */
+  closeForStep(): void {
+    for (const event of this.#text.close(this.#deps.clock())) this.#ring.push(JSON.stringify(event))
+  }
+
+  /**
+   * Gives the events of a step their numbers and stores them. Inside the step's transaction, which stores `record` as
+   * well. `cutId` names the state that the step leads to, where no event tells of it (RF 13).
+   */
+  storeStep(events: readonly RemoteEvent[], cutId: string | null): void {
+    for (const event of events) this.#ring.push(JSON.stringify(event))
+    this.#ring.store()
+    if (cutId !== null) this.#cut = { sequence: this.#ring.last, id: cutId }
+  }
+
+  /** The step is stored. `ended`: no turn is served now. */
+  stepStored({ ended }: { ended: boolean }): void {
+    this.#stopGathering()
+    this.#stopFlushTimer()
+    if (ended) this.#text.forget()
+    else this.#text.begin()
+    this.#told()
+  }
+
+  /** What should have been stored was not: the events end at `last` again, and a snapshot tells where that has led. */
+  reset(last: number, cutId: string): void {
+    this.#ring = new Ring(this.#deps.store, { next: last + 1, reserved: this.#ring.reserved })
+    this.#cut = { sequence: last, id: cutId }
+  }
+
+  /** Somebody may have missed something: after the object came up, and when its alarm rings. */
+  announce(): void {
+    this.#pusher.changed()
+  }
+
+  /** Resolves when there is something behind what was there before. */
+  changed(): Promise<void> {
+    return new Promise((resolve) => this.#waiters.add(resolve))
+  }
+
+  /** From now on devices are told of events. True: that is new, and has to be stored. */
+  watch(): boolean {
+    const isNew = !this.#pusher.watched
+    this.#pusher.watch()
+    return isNew
+  }
+
+  /** The state at this moment. */
+  attach(): HeldSnapshot {
+    this.#closeText()
+    return this.#snapshot()
+  }
+
+  /** What is behind a cursor, or why that cannot be told any more. */
+  pull(after: number, snapshotId: string | null): Exclude<PullAnswer, { k: 'stale' }> {
+    this.#closeText()
+    const { last, floor } = this.#ring
+    const verdict = judgeCursor(
+      { after, snapshotId },
+      { last, floor, cut: this.#cut, holds: (sequence) => this.#ring.holds(sequence) },
+    )
+    return verdict.k === 'resync'
+      ? this.#resync(verdict.reason)
+      : { k: 'replay', replay: this.#replay(after, verdict.withSnapshot) }
+  }
+
+  close(): void {
+    this.#stopGathering()
+    this.#stopFlushTimer()
+    this.#pusher.close()
+    this.#wake()
+  }
+
+  #resync(reason: ResyncReason): PullAnswer & { k: 'resync' } {
+    return { k: 'resync', reason, snapshot: this.#snapshot() }
+  }
+
+  #replay(after: number, withSnapshot: boolean): Replay {
+    const held = this.#ring.after(after)
+    const events: string[] = []
+    let bytes = 0
+    for (const { seq, json } of held) {
+      // Behind a hole only a snapshot leads on.
+      if (seq !== after + events.length + 1) break
+      bytes += byteLength(json)
+      if (bytes > MAX_REPLAY_BYTES && events.length > 0) break
+      events.push(json)
+    }
+    const last = after + events.length
+    const more = held[events.length]?.seq === last + 1
+    const isShort = !more && last < this.#ring.last
+    return {
+      first: after + 1,
+      events,
+      last,
+      more,
+      snapshot: !more && (withSnapshot || isShort) ? this.#snapshot() : null,
+    }
+  }
+
+  #snapshot(): HeldSnapshot {
+    return this.#deps.snapshot({ sequence: this.#ring.last, id: this.#cut.id })
+  }
+
+  #closeText(): void {
+    this.#stopGathering()
+    const events = this.#text.close(this.#deps.clock())
+    if (events.length === 0) return
+    let isReserved = true
+    for (const event of events) isReserved = this.#ring.push(JSON.stringify(event)) && isReserved
+    if (!isReserved || this.#ring.unstoredBytes >= RING_FLUSH_BYTES) this.#flush()
+    else this.#flushSoon()
+    this.#told()
+  }
+
+  #told(): void {
+    this.#pusher.changed()
+    this.#wake()
+  }
+
+  #wake(): void {
+    const waiting = [...this.#waiters]
+    this.#waiters.clear()
+    for (const wake of waiting) wake()
+  }
+
+  #flushSoon(): void {
+    this.#flushTimer ??= setTimeout(() => {
+      this.#flushTimer = null
+      this.#closeText()
+      this.#flush()
+    }, RING_FLUSH_MS)
+  }
+
+  #flush(): void {
+    this.#stopFlushTimer()
+    if (this.#ring.unstoredBytes === 0) return
+    this.#deps.save(() => this.#ring.store())
+  }
+
+  #stopFlushTimer(): void {
+    if (this.#flushTimer !== null) clearTimeout(this.#flushTimer)
+    this.#flushTimer = null
+  }
+
+  #stopGathering(): void {
+    if (this.#gatherTimer !== null) clearTimeout(this.#gatherTimer)
+    this.#gatherTimer = null
+  }
+}
