@@ -66,8 +66,8 @@ export const REMOTE_WIRE_HISTORY = [
   {
     version: 2,
     since: '0.6.0',
-    change: 'how far a decision has come, keys of encrypted messages',
+    change: 'how far a decision has come, keys of encrypted messages, what calls were given',
     requests: 'f903ecb252be5d21c57305198a5b143a89bc5cc4d262c2651cd888e76b5eb058',
-    responses: '83c8c0d4edee161906f6c4f076a54c7ca9cec4df7ccb111647cae01bc4f28d3c',
+    responses: '03af13ef340eacfd2830a52bb26f092bd0a8b81d750db146d101a48c73b72d7e',
   },
 ] as const

@@ -1,5 +1,5 @@
 import { headCut } from '../../core/remote/bounded-text.ts'
-import { messageContentId } from '../../core/remote/content-ids.ts'
+import { argumentsContentId, messageContentId } from '../../core/remote/content-ids.ts'
 import { toolDetailOfJson, toolName } from '../../core/remote/labels.ts'
 import { itemId } from '../../core/remote/positions.ts'
 import type { AnswerClock } from '../../core/run/writes.ts'
@@ -38,7 +38,7 @@ export function toRemoteMessage(item: StoredItem, context: ItemContext): RemoteM
     message_id: id,
     role: item.k === 'call' ? 'tool' : item.role,
     content: cut(shown, messageContentId(revision, id)),
-    ...(item.k === 'call' ? ofCall(item, keyId !== null) : ofMessage(item)),
+    ...(item.k === 'call' ? ofCall(item, argumentsContentId(revision, id), keyId !== null) : ofMessage(item)),
     turn: context.timing(item.runId, item.createdAtMs),
     ...(isLocked ? { sealed: { key_id: keyId } } : {}),
   }
@@ -70,6 +70,7 @@ export const thoughtFields = (
 
 function ofCall(
   { callId, name, status, arguments: args, createdAtMs, completedAtMs }: CallItem,
+  argumentsId: string,
   isSealed: boolean,
 ): Partial<RemoteMessage> {
   const detail = isSealed ? undefined : toolDetailOfJson(args)
@@ -78,6 +79,7 @@ function ofCall(
       call_id: callId,
       name: shownName(name, isSealed),
       ...(detail === undefined ? {} : { detail }),
+      ...(isSealed ? {} : { arguments_id: argumentsId }),
       success: status === 'completed',
       pending: status === 'pending',
     },
