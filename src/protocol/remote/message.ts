@@ -59,7 +59,10 @@ export const RemoteMessageTool = z
     call_id: z.string().optional(),
     name: z.string(),
     detail: z.string().optional(),
-    arguments_id: z.string().optional().describe('The name of all that the call was given, for `get_content`.'),
+    arguments_id: z
+      .string()
+      .optional()
+      .describe('The name of all that the call was given, for `get_content`.'),
     success: z.boolean(),
     pending: z.boolean(),
   })
