@@ -71,7 +71,8 @@ export type EngineDeps = {
   becameIdle(): void
   /** What devices are shown besides the run. */
   settings?(): RemoteSessionSettings | null
-  takesImages?(): boolean
+  /** Null: that is not known yet. */
+  takesImages?(): boolean | null
 }
 
 /** What a request adds to the input that it causes. */
@@ -574,8 +575,11 @@ export class RunEngine {
     return this.#deps.takesImages !== undefined && this.#checkpoint.counters.blind !== true
   }
 
-  #withSight({ blind: _, ...counters }: Counters): Counters {
-    return this.#deps.takesImages?.() === false ? { ...counters, blind: true } : counters
+  /** What was known stays so until something else is: an object that came up has to ask its models anew. */
+  #withSight({ blind, ...counters }: Counters): Counters {
+    const takes = this.#deps.takesImages?.() ?? null
+    const isBlind = takes === null ? blind === true : !takes
+    return isBlind ? { ...counters, blind: true } : counters
   }
 
   #withFeed(counters: Counters): Counters {

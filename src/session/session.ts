@@ -1,7 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import { takesImages } from '../core/images/takes-images.ts'
-import { MAX_FACTS_PER_SCOPE, refuseFact } from '../core/memory.ts'
-import { AUTO_PROFILE } from '../core/operations/session-settings.ts'
+import { refuseFact } from '../core/memory.ts'
 import { isKeptLocal } from '../core/privacy/kept-local.ts'
 import { bundleOf } from '../core/run/contents.ts'
 import { sessionUsage } from '../core/usage.ts'
@@ -14,22 +12,21 @@ import type { PreviewResponse } from '../protocol/execution/preview.ts'
 import type { SessionDetail, SessionSummary, UpdateSessionRequest } from '../protocol/execution/session.ts'
 import type { Trace } from '../protocol/execution/trace.ts'
 import type { SessionUsageResponse } from '../protocol/execution/usage.ts'
+import { isMutation } from '../protocol/remote/operation-kinds.ts'
 import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
 import { toWireTime } from '../protocol/time.ts'
-import { type Caller, keylessAccess, makeAccess } from '../providers/access.ts'
+import { type Caller, makeAccess } from '../providers/access.ts'
 import { type ProviderConfig, parseProviderConfig, textVars } from '../providers/config.ts'
 import { makeProviders } from '../providers/registry.ts'
 import { openDatabase } from '../storage/d1/database.ts'
 import { D1_DEADLINE_MS, withDeadline } from '../storage/d1/deadline.ts'
-import { loadUserFacts, writeChanges } from '../storage/d1/memory.ts'
+import { writeChanges } from '../storage/d1/memory.ts'
 import { writeReceipts } from '../storage/d1/receipts.ts'
 import { expireTraceCopies } from '../storage/d1/retention.ts'
 import type { SessionCutoffs } from '../storage/d1/session-cutoffs.ts'
 import { deleteSession } from '../storage/d1/sessions.ts'
-import { loadDefaultPolicy } from '../storage/d1/settings.ts'
 import { digestOf } from '../storage/digest.ts'
-import { newId } from '../storage/ids.ts'
 import { makeSql } from '../storage/object-sql.ts'
 import { retryDelayMs, retryDelaySinceMs } from '../storage/outbox.ts'
 import { owedReceipts } from '../storage/session/copy-receipts.ts'
@@ -64,7 +61,6 @@ import { listFacts } from './facts.ts'
 import type { ListGateway } from './listing.ts'
 import { refuseLongResults } from './long-results.ts'
 import { refuseLongWords } from './long-words.ts'
-import { Operations } from './operations/operations.ts'
 import { previewTurn } from './preview.ts'
 import type {
   Actor,
@@ -83,9 +79,9 @@ import type {
 } from './rpc.ts'
 import { RunAnswers } from './run-answers.ts'
 import { clearMessages, openTraces, sealedMessages } from './sealed-views.ts'
+import { SessionDevices } from './session-devices.ts'
 import { isSettledByDevice, withSettled } from './settled.ts'
 import { policiesOf, traceWindow } from './traces.ts'
-import { Uploads } from './uploads.ts'
 import { ANSWER_WAIT_MS, atMost } from './waiting.ts'
 
 /** What the object needs of its deployment; providers are read from the text variables. */
@@ -105,9 +101,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   readonly #answers: RunAnswers
   readonly #config: ProviderConfig
   #engine: RunEngine | null = null
-  #operations: Operations | null = null
-  /** Whether the deployment's own providers serve the user, as the gateway said last (D14). */
-  #servesDeployment = true
+  #devices: SessionDevices | null = null
   #alarmFailures = 0
 
   constructor(ctx: DurableObjectState, env: SessionEnv) {
@@ -139,55 +133,22 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
         this.ctx.waitUntil(atMs === null ? this.ctx.storage.deleteAlarm() : this.ctx.storage.setAlarm(atMs)),
       sync: () => this.ctx.storage.sync(),
       keepAlive: (work) => this.ctx.waitUntil(work),
-      becameIdle: () => this.#operations?.runNext(),
-      settings: () => this.#operations?.settings() ?? null,
-      takesImages: () => this.#engine !== null && this.#takesImages(this.#engine),
+      becameIdle: () => this.#devices?.wake(),
+      settings: () => this.#devices?.settings() ?? null,
+      takesImages: () => this.#devices?.takesImages() ?? null,
     })
     this.#engine = engine
-    this.#operations = this.#makeOperations(engine)
+    this.#devices = new SessionDevices({
+      sql: this.#sql,
+      engine,
+      secrets: this.#config.secrets,
+      database: () => openDatabase(this.env.DB),
+      sync: () => this.ctx.storage.sync(),
+      keepAlive: (work) => this.ctx.waitUntil(work),
+    })
     // A stray object may have tables and no session: it died while it was made.
     if (session !== null) engine.start()
     return engine
-  }
-
-  #makeOperations(engine: RunEngine): Operations {
-    const session = (): SessionRow => {
-      const row = loadSession(this.#sql)
-      if (row === null) throw new Error('invariant broken: an operation on no session')
-      return row
-    }
-    const uploads = new Uploads({
-      sql: this.#sql,
-      nowMs: () => Date.now(),
-      takesImages: () => engine.takesImages && this.#takesImages(engine),
-    })
-    return new Operations({
-      sql: this.#sql,
-      engine,
-      view: engine.remote,
-      uploads,
-      session,
-      access: async ({ deploymentProviders }) => keylessAccess(deploymentProviders, this.#config.secrets),
-      facts: () => loadUserFacts(openDatabase(this.env.DB), session().userId, MAX_FACTS_PER_SCOPE),
-      defaultPolicy: () => loadDefaultPolicy(openDatabase(this.env.DB), session().userId),
-      sync: () => this.ctx.storage.sync(),
-      keepAlive: (work) => this.ctx.waitUntil(work),
-      nowMs: () => Date.now(),
-      newId,
-    })
-  }
-
-  /** A prompt with a picture could be served, by what the runs of devices may use. */
-  #takesImages(engine: RunEngine): boolean {
-    const { startedWith } = engine
-    if (engine.isSealed || startedWith === null) return false
-    const chosen = this.#operations?.settings()?.selected_model
-    const access = keylessAccess(this.#servesDeployment, this.#config.secrets)
-    return takesImages(
-      startedWith.policy.routing,
-      chosen === undefined || chosen === AUTO_PROFILE ? null : chosen,
-      engine.catalogue.view(access, Date.now()),
-    )
   }
 
   /** Makes the session. Called once, before anyone else knows its id. */
@@ -259,7 +220,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     }
     const changed = engine.saveSession(patch.shared && !session.listed ? listedAnew(patched, nowMs) : patched)
     // What was queued waited for the session to come back.
-    if (archivedAtMs === null) this.#operations?.runNext()
+    if (archivedAtMs === null) this.#devices?.wake()
     await this.ctx.storage.sync()
     await Promise.all([engine.pump.flush(), atMost(engine.listing.told(), ANSWER_WAIT_MS)])
     return ok(toSummary(changed))
@@ -291,28 +252,12 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     return engine.row
   }
 
-  async attach(
-    userId: string,
-    { registrationEpoch, after, snapshotId }: AttachRequest,
-  ): Promise<AttachAnswer> {
-    const engine = this.#listed(userId, registrationEpoch)
-    if (engine === null) return { k: 'stale' }
-    engine.watch()
-    if (after === null) return { k: 'attached', snapshot: engine.feed.attach(), resync: null }
-    const answer = engine.feed.pull(after, snapshotId)
-    return answer.k === 'replay'
-      ? { k: 'resumed', replay: answer.replay }
-      : { k: 'attached', snapshot: answer.snapshot, resync: answer.reason }
+  async attach(userId: string, request: AttachRequest): Promise<AttachAnswer> {
+    return this.#devicesOf(userId)?.attach(request) ?? { k: 'stale' }
   }
 
-  async pull(
-    userId: string,
-    { registrationEpoch, after, snapshotId }: AttachRequest & { after: number },
-  ): Promise<PullAnswer> {
-    const engine = this.#listed(userId, registrationEpoch)
-    if (engine === null) return { k: 'stale' }
-    engine.watch()
-    return engine.feed.pull(after, snapshotId)
+  async pull(userId: string, request: AttachRequest & { after: number }): Promise<PullAnswer> {
+    return this.#devicesOf(userId)?.pull(request) ?? { k: 'stale' }
   }
 
   /** The events for programs that hold no socket; nobody is told of them for this, and nothing is stored (D38). */
@@ -326,14 +271,10 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
   }
 
   async operate(userId: string, actor: Actor, request: OperationRequest): Promise<OperationAnswer> {
-    const found = this.#open(userId)
-    if (!found.ok || this.#operations === null)
-      return {
-        receipt: null,
-        result: { type: 'error', code: 'not_found', message: 'there is no such session' },
-      }
-    this.#servesDeployment = actor.deploymentProviders
-    return this.#operations.serve(actor, request)
+    const devices = this.#devicesOf(userId)
+    if (devices !== null) return devices.operate(actor, request)
+    const result = { type: 'error', code: 'not_found', message: 'there is no such session' } as const
+    return { receipt: isMutation(request.operation.type) ? 'rejected' : null, result }
   }
 
   async requestStatus(
@@ -341,16 +282,11 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     actorId: string,
     target: { requestId: string; registrationEpoch: number | null },
   ): Promise<ReceiptStatus | null> {
-    const found = this.#open(userId, { archivedToo: true })
-    return found.ok && this.#operations !== null ? this.#operations.status(actorId, target) : null
+    return this.#devicesOf(userId, { archivedToo: true })?.status(actorId, target) ?? null
   }
 
-  /** The engine of a session that is listed under this registration; null for any other. */
-  #listed(userId: string, registrationEpoch: number): RunEngine | null {
-    const found = this.#open(userId)
-    if (!found.ok) return null
-    const { session, engine } = found.value
-    return session.listed && session.epoch === registrationEpoch ? engine : null
+  #devicesOf(userId: string, which = {}): SessionDevices | null {
+    return this.#open(userId, which).ok ? this.#devices : null
   }
 
   /** Deletes everything. From the first line on the session answers nothing, whatever D1 does (D26). */
@@ -551,7 +487,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       if (session?.deletedAtMs != null) await this.#finishDeletion(session)
       else {
         await this.#engine?.alarm()
-        this.#operations?.runNext()
+        this.#devices?.wake()
       }
       this.#alarmFailures = 0
     } catch (error) {
@@ -649,7 +585,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       return
     }
     this.#engine = null
-    this.#operations = null
+    this.#devices = null
     await this.ctx.storage.deleteAlarm()
     await this.ctx.storage.deleteAll()
   }

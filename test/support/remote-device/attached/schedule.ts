@@ -329,7 +329,7 @@ export class Schedule {
       case 'evict_session':
         // Nothing may run in it: what it holds is let go on, and comes to its pause.
         await this.#rest()
-        return faults.evictSession(this.#session.id)
+        return this.#lettingGoOn(faults.evictSession(this.#session.id))
       case 'crash_session':
         this.#crashed = true
         for (const device of [...this.#devices, this.#witness]) device.allowHoles()
@@ -356,13 +356,27 @@ export class Schedule {
     }
   }
 
+  /** Waits for something while the model is let speak, whenever it begins to. */
+  async #lettingGoOn<T>(work: Promise<T>): Promise<T> {
+    let isWaiting = true
+    const stop = () => {
+      isWaiting = false
+    }
+    work.then(stop, stop)
+    while (isWaiting) {
+      this.#release()
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
+    return work
+  }
+
   /** Every view agrees with what a device sees that attaches now, and with what the laptop sees. */
   async #quiet(where: string): Promise<void> {
     this.#note(`quiet ${where}`)
     await this.#gather()
     await this.#rest()
     await this.#settleInFlight()
-    await Promise.all(this.#turns)
+    await this.#lettingGoOn(Promise.all(this.#turns))
     this.#turns.clear()
     await this.#rest()
     const { known, fresh } = await this.#stage.agreement(this.#session, this.#devices, this.#witness)

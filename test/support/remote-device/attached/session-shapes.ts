@@ -87,7 +87,7 @@ const message: Check = (value, at) => {
         ? {
             tool: object(
               { name: someText, success: flag, pending: flag },
-              { call_id: someText, detail: text },
+              { call_id: someText, detail: text, arguments_id: someText },
             ),
           }
         : {}),

@@ -238,7 +238,7 @@ describe('"neither the selected model nor a configured vision fallback"', () => 
 
   test('what is not known yet may take them', () => {
     const unlisted = makeCatalogue([BLIND], { lookups: { [REMOTE]: { k: 'unlisted' } } })
-    expect(takesImages(routing, null, unlisted)).toBe(true)
+    expect(takesImages(routing, null, unlisted)).toBeNull()
     expect(takesImages({ ...routing, default: null, rules: [] }, null, unlisted)).toBe(false)
   })
 })
