@@ -122,6 +122,8 @@ export class RunEngine {
   #abandoned = false
   /** The step that is being stored, for what is told of it in the same transaction. */
   #committing: Step | null = null
+  /** When that step is: what is told with it is not later than what it stores. */
+  #committingAtMs: number | null = null
   #isStarting = false
 
   constructor(deps: EngineDeps) {
@@ -162,7 +164,7 @@ export class RunEngine {
       counters: () => this.#checkpoint.counters,
       live: () => this.#liveAnswer(),
       textOf: (ref) => this.#committing?.contents?.[ref] ?? this.#vault.texts.get(ref),
-      nowMs: () => Date.now(),
+      nowMs: () => this.#committingAtMs ?? Date.now(),
       pending: () => queuedTexts(deps.sql).map((text) => ({ kind: 'queue', text })),
       ...(deps.settings === undefined ? {} : { settings: deps.settings }),
       takesImages: () => this.takesImages,
@@ -401,6 +403,7 @@ export class RunEngine {
       needsSnapshot(result.events, before, result.state) || result.writes.some(({ w }) => w === 'dropped')
     const isTold = isCut || result.events.length > 0
     const { last } = this.feed
+    this.#committingAtMs = nowMs
     try {
       this.#checkpoint = sql.transaction(() => {
         // What was said until now is the old turn's, as its clocks are.
@@ -428,6 +431,7 @@ export class RunEngine {
       throw error
     } finally {
       this.#committing = null
+      this.#committingAtMs = null
     }
     const isInjected = result.writes.some(({ w }) => w === 'injected_input')
     this.material.changed(this.#checkpoint.outbox.messagesFrom, runInput ?? (isInjected ? 'other' : null))

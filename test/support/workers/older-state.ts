@@ -5,6 +5,7 @@ import type { SqlValue } from '../../../src/storage/session/sql.ts'
 import of_0_1_0 from '../older-state/0.1.0.json'
 import of_0_2_0 from '../older-state/0.2.0.json'
 import of_0_3_0 from '../older-state/0.3.0.json'
+import of_0_5_0 from '../older-state/0.5.0.json'
 import type { Client } from './router.ts'
 import { inside } from './session-object.ts'
 
@@ -30,6 +31,7 @@ export const RELEASES: Record<string, Record<OlderState, Stored>> = {
   '0.1.0': of_0_1_0,
   '0.2.0': of_0_2_0,
   '0.3.0': of_0_3_0,
+  '0.5.0': of_0_5_0,
 }
 
 /** How long ago a restored session was last written to: nothing of it is old, and its leases still run. */
