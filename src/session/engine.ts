@@ -185,12 +185,16 @@ export class RunEngine {
           body: JSON.stringify(this.remote.snapshot({ id, sequence })),
         }),
         clock: () => ({ timing: this.remote.timing(), thoughts: this.#liveAnswer()?.thoughts ?? null }),
-        save: (work) =>
-          deps.sql.transaction(() => {
+        save: (work) => {
+          this.#checkpoint = deps.sql.transaction(() => {
             work()
-            this.#checkpoint = { ...this.#checkpoint, counters: this.#withFeed(this.#checkpoint.counters) }
-            saveCheckpoint(deps.sql, this.#checkpoint)
-          }),
+            const after = { ...this.#checkpoint, counters: this.#withFeed(this.#checkpoint.counters) }
+            saveCheckpoint(deps.sql, after)
+            return after
+          })
+        },
+        reserved: () => this.#checkpoint.counters.ringReserved,
+        newId,
         keepAlive: deps.keepAlive,
       },
       this.#feedStart(store),
@@ -427,7 +431,7 @@ export class RunEngine {
       })
     } catch (error) {
       this.#checkpoint = loadCheckpoint(sql)
-      this.feed.reset(last, newId())
+      this.feed.reset(last)
       throw error
     } finally {
       this.#committing = null
@@ -638,7 +642,7 @@ export class RunEngine {
       })
     } catch (error) {
       this.#checkpoint = before
-      this.feed.reset(last, newId())
+      this.feed.reset(last)
       throw error
     }
     this.listing.changed()

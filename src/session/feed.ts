@@ -1,4 +1,5 @@
 import { judgeCursor } from '../core/ring-cursor.ts'
+import { errorName } from '../protocol/error-name.ts'
 import type { RemoteEvent, ResyncReason } from '../protocol/remote/events.ts'
 import { byteLength } from '../storage/limits.ts'
 import type { SnapshotCut } from '../storage/session/checkpoint.ts'
@@ -27,8 +28,11 @@ export type FeedDeps = {
   /** The state as it is now, whole. Every event that was given a number is in it. */
   snapshot(at: SnapshotCut): HeldSnapshot
   clock(): TextClock
-  /** Stores `feed.stored`, and within the same transaction calls `store`. */
+  /** Calls `store` in a transaction that stores `record` as well. */
   save(store: () => void): void
+  /** The last number that is reserved by what is stored. */
+  reserved(): number
+  newId(): string
   keepAlive(work: Promise<unknown>): void
 }
 
@@ -122,9 +126,10 @@ export class Feed {
   }
 
   /** What should have been stored was not: the events end at `last` again, and a snapshot tells where that has led. */
-  reset(last: number, cutId: string): void {
-    this.#ring = new Ring(this.#deps.store, { next: last + 1, reserved: this.#ring.reserved })
-    this.#cut = { sequence: last, id: cutId }
+  reset(last: number): void {
+    const { store, reserved, newId } = this.#deps
+    this.#ring = new Ring(store, { next: last + 1, reserved: reserved() })
+    this.#cut = { sequence: last, id: newId() }
   }
 
   /** Somebody may have missed something: after the object came up, and when its alarm rings. */
@@ -234,7 +239,13 @@ export class Feed {
   #flush(): void {
     this.#stopFlushTimer()
     if (this.#ring.unstoredBytes === 0) return
-    this.#deps.save(() => this.#ring.store())
+    try {
+      this.#deps.save(() => this.#ring.store())
+    } catch (error) {
+      // Nobody waits for this: the turn goes on, and whoever follows gets a snapshot for what is not held now.
+      console.error('text could not be stored:', errorName(error))
+      this.reset(this.#ring.last)
+    }
   }
 
   #stopFlushTimer(): void {

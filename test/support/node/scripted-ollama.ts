@@ -1,5 +1,6 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 
 /** A chat request as the router sends it, as far as scripts look at it. */
 export type ChatRequest = {
@@ -15,6 +16,8 @@ export type ChatRequest = {
 /** What the model says: pieces of text, a pause that lasts until it is released, calls. */
 export type Reply = {
   pieces?: string[]
+  /** Silence behind each of the pieces. */
+  gapMs?: number
   /** Called after the pieces; the answer goes on when it resolves. */
   hold?: () => Promise<void>
   /** Pieces after the pause. */
@@ -87,7 +90,11 @@ export async function startScriptedOllama(
           ...(last ? { done_reason: 'stop', prompt_eval_count: 100, eval_count: 20 } : {}),
         })}\n`,
       )
-    for (const content of said.pieces ?? []) send({ content })
+    for (const content of said.pieces ?? []) {
+      if (response.destroyed) return
+      send({ content })
+      if (said.gapMs !== undefined) await pause(said.gapMs)
+    }
     if (said.hold) await said.hold()
     if (response.destroyed) return
     for (const content of said.after ?? []) send({ content })

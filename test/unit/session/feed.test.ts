@@ -14,6 +14,7 @@ class Rig {
   /** How the gateway answers; by default at once that somebody follows. */
   answer: () => Promise<{ watched: boolean }> = async () => ({ watched: true })
   stored = 0
+  isFull = false
   #cuts = 0
 
   constructor(start: Partial<FeedStart> = {}) {
@@ -31,8 +32,11 @@ class Rig {
         clock: () => ({ timing: null, thoughts: null }),
         save: (work) => {
           this.stored++
+          if (this.isFull) throw new Error('the storage is full')
           work()
         },
+        reserved: () => 0,
+        newId: () => 'cut-fresh',
         keepAlive: () => {},
       },
       { next: 1, reserved: 0, cut: { sequence: 0, id: 'cut-0' }, watched: false, ...start },
@@ -82,6 +86,22 @@ describe('a session that nobody follows', () => {
     rig.step(1)
     expect(rig.store.extent()).toMatchObject({ lastSeq: 3 })
     expect(rig.texts(0).slice(0, 2)).toEqual(['Hello', ' there'])
+  })
+})
+
+test('[D33] text that cannot be stored ends no turn: a snapshot stands for it', async () => {
+  const rig = new Rig()
+  vi.spyOn(console, 'error').mockImplementation(() => {})
+  rig.step(1)
+  rig.isFull = true
+  rig.feed.text('lost')
+  await vi.advanceTimersByTimeAsync(1000)
+  rig.isFull = false
+  rig.feed.text('kept')
+  rig.step(1)
+  expect(rig.feed.pull(1, 'cut-0')).toMatchObject({
+    k: 'replay',
+    replay: { events: [], snapshot: { sequence: 4, id: 'cut-fresh' } },
   })
 })
 

@@ -5,8 +5,9 @@ import { type GatewayRouter, Home } from '../gateway-home.ts'
 import type { Fields } from '../shapes.ts'
 import type { Account, Link, Phone, World } from './world.ts'
 
-/** A socket of `ws` on a real port. */
-function linkOf(device: RemoteDevice): Link {
+/** A socket of `ws` on a real port. `mayBeCut`: its router may die. */
+function linkOf(device: RemoteDevice, mayBeCut: boolean): Link {
+  if (mayBeCut) device.expectCut()
   const link: Link = {
     send: (frame) => device.send(frame),
     onFrame: () => {},
@@ -21,8 +22,15 @@ function linkOf(device: RemoteDevice): Link {
   return link
 }
 
-/** The world of a router on a real port and a scripted Ollama beside it. */
-export function servedWorld(router: () => GatewayRouter, model: () => ScriptedModel): World {
+/**
+ * The world of a router on a real port and a scripted Ollama beside it.
+ * @param mayBeCut connections may break, since the router is killed
+ */
+export function servedWorld(
+  router: () => GatewayRouter,
+  model: () => ScriptedModel,
+  { mayBeCut = false } = {},
+): World {
   const homes = new Map<string, Home>()
   const homeOf = (account: Account): Home => {
     const home = homes.get(account.userId)
@@ -50,7 +58,7 @@ export function servedWorld(router: () => GatewayRouter, model: () => ScriptedMo
           if (unused !== null) {
             const device = unused
             unused = null
-            return linkOf(device)
+            return linkOf(device, mayBeCut)
           }
           const { device, answer } = await home.authenticate({
             device_id: paired.device_id,
@@ -58,7 +66,7 @@ export function servedWorld(router: () => GatewayRouter, model: () => ScriptedMo
             ...wish,
           })
           if (answer.type !== 'authenticated') throw new Error(`refused: ${JSON.stringify(answer)}`)
-          return linkOf(device)
+          return linkOf(device, mayBeCut)
         },
       }
       return phone
