@@ -71,6 +71,39 @@ export const INTENDED_DIFFERENCES: readonly IntendedDifference[] = [
     reason: 'devices of the remote protocol are paired and looked after by their owner (U31, U32)',
   },
   {
+    what: 'operation added',
+    at: ['GET /api/v1/sessions/{session_id}/events'],
+    reason: 'scripts follow a session without a socket (D38, U46)',
+  },
+  {
+    what: 'operation added',
+    at: ['GET /api/v1/settings/policy', 'PUT /api/v1/settings/policy'],
+    reason: 'a device that prompts a session without a run needs a policy (D07)',
+  },
+  {
+    what: 'property added',
+    at: [
+      'PendingApproval.decision',
+      'PendingApproval.decision_state',
+      'PendingApproval.decided_at',
+      'PendingApproval.delivered_at',
+      'ToolRequest.decision_state',
+      'ToolRequest.decided_at',
+      'ToolRequest.delivered_at',
+    ],
+    reason: 'what a device has decided, and how far that has come (D05, D10, U19)',
+  },
+  {
+    what: 'property added',
+    at: ['SessionSummary.pinned', 'SessionSummary.settled'],
+    reason: 'marks that devices set and show',
+  },
+  {
+    what: 'component added',
+    at: ['PolicySettingResponse', 'PutPolicyRequest', 'SessionEvent', 'SessionEventsResponse'],
+    reason: 'the shapes of the additions for devices',
+  },
+  {
     what: 'component added',
     at: [
       'AcceptConnectRequestResponse',
