@@ -3,9 +3,10 @@ import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { type Frame, type PairedDevice, pairDevice } from '../support/workers/device.ts'
-import { Hold } from '../support/workers/hold.ts'
+import { Hold, until } from '../support/workers/hold.ts'
 import { type Client, makeClient, turnAs } from '../support/workers/router.ts'
 import { scriptModels } from '../support/workers/scripted-models.ts'
+import { watchTimers } from '../support/workers/timers.ts'
 
 const models = scriptModels()
 
@@ -137,5 +138,17 @@ describe('a device that is attached', () => {
     })
     const { snapshot } = eventOf(frames.at(-1) ?? {}) as Attached
     expect(textsOf({ snapshot }).slice(2)).toEqual(['go on', 'one ', 'rather this', 'Other words.'])
+  })
+
+  it('[D21] leaves no timer behind when a run is over: both objects can sleep', async () => {
+    const { id, envelope } = await liveSession()
+    await attach(envelope)
+    const timers = watchTimers()
+    models.script({ text: ['one ', 'two ', 'three'] })
+    await turnAs(await client.execute(id, makeExecute('go on')), 'completed')
+    await framesUntil(isIdleSnapshot)
+    const left = timers.pending()
+    await until(() => left.every(({ fate }) => fate !== 'pending'))
+    expect(left.filter(({ fate }) => fate === 'rang')).toEqual([])
   })
 })
