@@ -103,7 +103,7 @@ export class Feed {
 
   /** Before a step is stored: what was said until then comes before it. Inside the step's transaction. */
   closeForStep(): void {
-    for (const event of this.#text.close(this.#deps.clock())) this.#ring.push(JSON.stringify(event))
+    for (const event of this.#text.close(this.#deps.clock)) this.#ring.push(JSON.stringify(event))
   }
 
   /**
@@ -208,7 +208,7 @@ export class Feed {
 
   #closeText(): void {
     this.#stopGathering()
-    const events = this.#text.close(this.#deps.clock())
+    const events = this.#text.close(this.#deps.clock)
     if (events.length === 0) return
     let isReserved = true
     for (const event of events) isReserved = this.#ring.push(JSON.stringify(event)) && isReserved

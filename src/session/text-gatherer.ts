@@ -40,9 +40,10 @@ export class TextGatherer {
     this.#thought = true
   }
 
-  /** What was gathered, as events; none when nothing was, or only thinking within a second that was told. */
-  close({ timing, thoughts }: TextClock): TextDelta[] {
+  /** What was gathered, with the clocks as they stand, as events; none when nothing was, or only thinking within a second that was told. */
+  close(clockNow: () => TextClock): TextDelta[] {
     if (this.#open === '' && !this.#thought) return []
+    const { timing, thoughts } = clockNow()
     const work = Math.floor((timing?.elapsed_work_ms ?? 0) / 1000)
     const thought = Math.floor((thoughts?.ms ?? 0) / 1000)
     const ticked = work !== this.#told.work || thought !== this.#told.thought

@@ -10,10 +10,10 @@ describe('what a model says becomes events', () => {
   test('[D33] the first words of a segment do not wait, the next ones gather', () => {
     const text = new TextGatherer()
     expect(text.text('The ')).toBe('first')
-    text.close(clock(0))
+    text.close(() => clock(0))
     expect(text.text('failure ')).toBe('later')
     expect(text.text('comes')).toBe('later')
-    expect(text.close(clock(10))).toEqual([{ type: 'text_delta', text: 'failure comes' }])
+    expect(text.close(() => clock(10))).toEqual([{ type: 'text_delta', text: 'failure comes' }])
     text.begin()
     expect(text.text('Then')).toBe('first')
   })
@@ -22,7 +22,7 @@ describe('what a model says becomes events', () => {
     const text = new TextGatherer()
     const told = [0, 400, 999, 1000, 1001, 2500].map((workMs) => {
       text.text('x')
-      return text.close(clock(workMs))[0]?.timing?.elapsed_work_ms ?? null
+      return text.close(() => clock(workMs))[0]?.timing?.elapsed_work_ms ?? null
     })
     expect(told).toEqual([0, null, null, 1000, null, 2500])
   })
@@ -31,7 +31,7 @@ describe('what a model says becomes events', () => {
     const text = new TextGatherer()
     const close = (ms: number) => {
       text.thought()
-      return text.close(clock(ms, { ms, tokens: ms / 10 }))
+      return text.close(() => clock(ms, { ms, tokens: ms / 10 }))
     }
     expect(close(100)).toEqual([
       {
@@ -45,14 +45,14 @@ describe('what a model says becomes events', () => {
     ])
     expect(close(900)).toEqual([])
     expect(close(1100)).toHaveLength(1)
-    expect(text.close(clock(5000))).toEqual([])
+    expect(text.close(() => clock(5000))).toEqual([])
   })
 
   test('[D33] no event grows without bound, and no character is cut in two', () => {
     const text = new TextGatherer()
     const said = `x${'😀'.repeat(5000)}`
     expect(text.text(said)).toBe('full')
-    const events = text.close(clock(0))
+    const events = text.close(() => clock(0))
     expect(events.map((event) => event.text).join('')).toBe(said)
     for (const event of events) {
       expect(event.text.length).toBeLessThanOrEqual(2048)
