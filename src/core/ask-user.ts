@@ -11,6 +11,8 @@ const MAX_HEADER_CHARS = 200
 const MAX_TEXT_CHARS = 4_000
 const MAX_LABEL_CHARS = 200
 const MAX_DESCRIPTION_CHARS = 1_000
+/** Of an answer in own words: those of a whole chain are kept with the state of the run. */
+export const MAX_ANSWER_CHARS = 16_384
 
 const text = (description: string) => ({ type: 'string', description })
 
@@ -117,7 +119,10 @@ export function checkAnswer(
 ): { ok: string } | { invalid: string } {
   if (answer.type === 'custom') {
     const said = answer.text.trim()
-    return said === '' ? { invalid: 'the answer is empty' } : { ok: said }
+    if (said === '') return { invalid: 'the answer is empty' }
+    return said.length > MAX_ANSWER_CHARS
+      ? { invalid: `an answer may have ${MAX_ANSWER_CHARS} characters` }
+      : { ok: said }
   }
   const chosen = answer.options
   if (chosen.length === 0) return { invalid: 'no option is chosen' }

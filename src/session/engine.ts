@@ -14,6 +14,7 @@ import { type Failure, failure } from '../protocol/execution/errors.ts'
 import type { ContentRef } from '../protocol/execution/ids.ts'
 import type { TurnResponse } from '../protocol/execution/turn.ts'
 import type { RemoteErrorCode } from '../protocol/remote/errors.ts'
+import { MAX_LISTED } from '../protocol/remote/limits.ts'
 import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
 import type { RemoteSessionSettings } from '../protocol/remote/session-settings.ts'
 import type { Access } from '../providers/access.ts'
@@ -32,7 +33,7 @@ import {
 import { commitStep } from '../storage/session/commit.ts'
 import { owingReceipt } from '../storage/session/copy-receipts.ts'
 import { type KeyRecord, saveKey } from '../storage/session/idempotency.ts'
-import { queuedTexts } from '../storage/session/prompt-queue.ts'
+import { countQueued, queuedHeads } from '../storage/session/prompt-queue.ts'
 import { type StoredReceipt, saveReceipt } from '../storage/session/receipts.ts'
 import { HeldRing, type RingStore, storedRing } from '../storage/session/ring-segments.ts'
 import { isRunInput } from '../storage/session/run-input.ts'
@@ -44,6 +45,7 @@ import type { EventGateway } from './event-pusher.ts'
 import { Feed, type FeedStart } from './feed.ts'
 import { type ListGateway, Listing } from './listing.ts'
 import { forgetRequest, type LiveTurn, makeLiveTurn } from './live-turn.ts'
+import type { ChangeOptions } from './operations/ports.ts'
 import { OutboxPump } from './outbox-pump.ts'
 import { RemoteView } from './remote-view.ts'
 import { RowSource } from './row-source.ts'
@@ -69,6 +71,8 @@ export type EngineDeps = {
   keepAlive(work: Promise<unknown>): void
   /** The run may have come to its end: what was queued behind it can go on. */
   becameIdle(): void
+  /** Something waits that nobody will ask for: a queued prompt, or a turn that was cut off. */
+  hasSuccessor?(): boolean
   /** What devices are shown besides the run. */
   settings?(): RemoteSessionSettings | null
   /** Null: that is not known yet. */
@@ -88,13 +92,13 @@ export type RequestContext = {
   also?: (sql: Sql) => void
 }
 
-/** `cut`: no event tells of the change. `receipt`: of whoever asked for it. */
-export type ChangeOptions = { receipt?: StoredReceipt; cut?: boolean }
-
 export type Dispatched =
   | { ok: true; reply: Step['reply'] }
   | { ok: false; failure: Failure; remote?: RemoteErrorCode }
   | { ok: false; dropped: true }
+
+/** A prompt that was queued begins long before that. */
+const SUCCESSOR_MS = 30_000
 
 const NO_REQUEST: RequestContext = { access: null, facts: [], runInput: null, key: null }
 
@@ -165,7 +169,7 @@ export class RunEngine {
       live: () => this.#liveAnswer(),
       textOf: (ref) => this.#committing?.contents?.[ref] ?? this.#vault.texts.get(ref),
       nowMs: () => this.#committingAtMs ?? Date.now(),
-      pending: () => queuedTexts(deps.sql).map((text) => ({ kind: 'queue', text })),
+      pending: () => ({ queued: queuedHeads(deps.sql, MAX_LISTED), total: countQueued(deps.sql) }),
       ...(deps.settings === undefined ? {} : { settings: deps.settings }),
       takesImages: () => this.takesImages,
     })
@@ -195,6 +199,7 @@ export class RunEngine {
         },
         reserved: () => this.#checkpoint.counters.ringReserved,
         newId,
+        failed: () => this.#armAlarm(),
         keepAlive: deps.keepAlive,
       },
       this.#feedStart(store),
@@ -629,7 +634,7 @@ export class RunEngine {
         work(sql)
         if (receipt) {
           this.#checkpoint = owingReceipt(sql, this.#checkpoint)
-          saveReceipt(sql, receipt, nowMs)
+          saveReceipt(sql, typeof receipt === 'function' ? receipt() : receipt, nowMs)
         }
         if (cut) {
           this.feed.closeForStep()
@@ -645,6 +650,7 @@ export class RunEngine {
       this.feed.reset(last)
       throw error
     }
+    this.#armAlarm()
     this.listing.changed()
     if (receipt) this.#receiptStored()
     if (cut) this.feed.announce()
@@ -677,10 +683,19 @@ export class RunEngine {
       outboxRetryAtMs: this.#flushAtMs(),
       // What is on its way needs no alarm: if it is lost with the object, the gateway asks for it after a while.
       listingRetryAtMs: this.#checkpoint.outbox.listing === null ? null : this.listing.retryAtMs,
+      followersRetryAtMs: this.feed.retryAtMs,
+      // Whoever is to go on with it may die before it has; then the alarm starts the object, and that begins with it.
+      successorAtMs: this.#successorAtMs(),
     })
     if (at === this.#alarmAtMs) return
     this.#alarmAtMs = at
     this.#deps.setAlarm(at)
+  }
+
+  /** When something that waits for nobody else has to be looked at, if it has not begun by then. */
+  #successorAtMs(): number | null {
+    const isWaiting = this.#checkpoint.state?.active == null && this.#deps.hasSuccessor?.() === true
+    return isWaiting ? (this.#alarmAtMs ?? Date.now() + SUCCESSOR_MS) : null
   }
 
   /**

@@ -19,6 +19,8 @@ export type EventPusherDeps = {
   snapshot(): HeldSnapshot
   /** The gateway says that nobody follows any more. */
   unwatched(): void
+  /** The gateway could not be told for a while: the object has to wake at `retryAtMs`. */
+  failed(): void
   keepAlive(work: Promise<unknown>): void
 }
 
@@ -26,8 +28,10 @@ export type EventPusherDeps = {
 const MAX_PUSH_BYTES = 512 * 1024
 /** A gateway that has not answered by then is called again. */
 const PUSH_DEADLINE_MS = 30_000
-/** A gateway that cannot be told is tried again after these times, and then with whatever happens next. */
-const RETRY_MS: readonly number[] = [500, 1_000, 2_000, 4_000, 8_000, 16_000]
+/** A gateway that cannot be told is tried again after these times, and then each time the object's alarm rings for it. */
+const RETRY_MS: readonly number[] = [500, 1_000, 2_000, 4_000]
+/** So much later than the failure before it. */
+const ALARM_RETRY_MS = 30_000
 
 /**
  * Tells the gateway what happens while devices follow: one call at a time, everything since the one before in it, and no
@@ -42,6 +46,7 @@ export class EventPusher {
   /** How often somebody began to follow: an answer that is older does not know of it. */
   #began = 0
   #failures = 0
+  #retryAtMs: number | null = null
   #retry: ReturnType<typeof setTimeout> | null = null
 
   /** `watched`: devices followed when the object was last alive. What they were told by then is not known. */
@@ -79,6 +84,7 @@ export class EventPusher {
         if (this.#pushing !== pushing) return
         this.#pushing = null
         this.#failures = 0
+        this.#retryAtMs = null
         this.#sent = told
         if (watched || began !== this.#began) this.changed()
         else this.#unwatched()
@@ -93,6 +99,11 @@ export class EventPusher {
       },
     )
     this.#deps.keepAlive(pushing.done)
+  }
+
+  /** When a gateway that could not be told is told again by the object's alarm; null when that is not owed. */
+  get retryAtMs(): number | null {
+    return this.#watched ? this.#retryAtMs : null
   }
 
   close(): void {
@@ -135,7 +146,11 @@ export class EventPusher {
   #retryLater(): void {
     const waitMs = RETRY_MS[this.#failures]
     this.#failures++
-    if (waitMs === undefined) return
+    if (waitMs === undefined) {
+      this.#retryAtMs = Date.now() + ALARM_RETRY_MS
+      this.#deps.failed()
+      return
+    }
     this.#retry ??= setTimeout(() => {
       this.#retry = null
       this.changed()

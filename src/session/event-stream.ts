@@ -2,7 +2,7 @@ import type { Feed } from './feed.ts'
 import type { EventCursor, HeldSnapshot, Replay } from './rpc.ts'
 
 /** What a follower needs of the session's events. */
-export type EventFeed = Pick<Feed, 'attach' | 'changed' | 'pull'>
+export type EventFeed = Pick<Feed, 'attach' | 'onChange' | 'pull'>
 
 /** An open response keeps the object awake: after so long without an event it ends, and whoever wants comes back (D38). */
 export const IDLE_MS = 5 * 60_000
@@ -138,14 +138,16 @@ const isEmpty = ({ events, snapshot }: Part): boolean => events.length === 0 && 
 
 /** False: nothing happened in this time. `stopped` ends the waiting early. */
 async function changedWithin(feed: EventFeed, ms: number, stopped?: Promise<void>): Promise<boolean> {
+  let forget = (): void => {}
   let timer: ReturnType<typeof setTimeout> | null = null
-  const limit = new Promise<false>((resolve) => {
+  const changed = new Promise<boolean>((resolve) => {
+    forget = feed.onChange(() => resolve(true))
     timer = setTimeout(() => resolve(false), ms)
   })
   try {
-    const changed = feed.changed().then(() => true)
-    return await Promise.race([changed, limit, ...(stopped ? [stopped.then(() => true)] : [])])
+    return await Promise.race([changed, ...(stopped ? [stopped.then(() => true)] : [])])
   } finally {
+    forget()
     if (timer !== null) clearTimeout(timer)
   }
 }

@@ -33,6 +33,8 @@ export type FeedDeps = {
   /** The last number that is reserved by what is stored. */
   reserved(): number
   newId(): string
+  /** The gateway could not be told: the object has to wake at `retryAtMs`. */
+  failed(): void
   keepAlive(work: Promise<unknown>): void
 }
 
@@ -71,6 +73,7 @@ export class Feed {
         settle: () => this.#closeText(),
         snapshot: () => this.#snapshot(),
         unwatched: () => this.#stopGathering(),
+        failed: deps.failed,
         keepAlive: deps.keepAlive,
       },
       start.watched,
@@ -128,18 +131,25 @@ export class Feed {
   /** What should have been stored was not: the events end at `last` again, and a snapshot tells where that has led. */
   reset(last: number): void {
     const { store, reserved, newId } = this.#deps
+    store.truncate(last)
     this.#ring = new Ring(store, { next: last + 1, reserved: reserved() })
     this.#cut = { sequence: last, id: newId() }
   }
 
-  /** Somebody may have missed something: after the object came up, and when its alarm rings. */
-  announce(): void {
-    this.#pusher.changed()
+  /** When the object's alarm has to announce again; null when it need not. */
+  get retryAtMs(): number | null {
+    return this.#pusher.retryAtMs
   }
 
-  /** Resolves when there is something behind what was there before. */
-  changed(): Promise<void> {
-    return new Promise((resolve) => this.#waiters.add(resolve))
+  /** Somebody may have missed something: after the object came up, and when its alarm rings. */
+  announce(): void {
+    this.#told()
+  }
+
+  /** Calls once, when there is something behind what was there before; whoever is not interested any more calls what is returned. */
+  onChange(call: () => void): () => void {
+    this.#waiters.add(call)
+    return () => this.#waiters.delete(call)
   }
 
   /** From now on devices are told of events. True: that is new, and has to be stored. */
@@ -244,7 +254,8 @@ export class Feed {
     } catch (error) {
       // Nobody waits for this: the turn goes on, and whoever follows gets a snapshot for what is not held now.
       console.error('text could not be stored:', errorName(error))
-      this.reset(this.#ring.last)
+      // What lies beyond what is reserved was told to nobody.
+      this.reset(Math.min(this.#ring.last, this.#deps.reserved()))
     }
   }
 

@@ -20,7 +20,7 @@ import {
   MAX_MESSAGES,
   MAX_SETTINGS_BYTES,
 } from '../protocol/remote/limits.ts'
-import type { RemoteMessage, RemoteTurnTiming } from '../protocol/remote/message.ts'
+import type { BoundedText, RemoteMessage, RemoteTurnTiming } from '../protocol/remote/message.ts'
 import type { RemoteApprovalBatch, RemoteDecision, RemoteQuestion } from '../protocol/remote/question.ts'
 import type { OutrightResult } from '../protocol/remote/results.ts'
 import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
@@ -32,6 +32,7 @@ import type {
   SnapshotCapability,
 } from '../protocol/remote/snapshot.ts'
 import type { Counters, SnapshotCut } from '../storage/session/checkpoint.ts'
+import type { QueuedHead } from '../storage/session/prompt-queue.ts'
 import {
   callsOf,
   hasItemsBefore,
@@ -63,7 +64,7 @@ export type RemoteViewDeps = {
   textOf(ref: ContentRef): string | undefined
   nowMs(): number
   /** Prompts that wait for the run to end, the next one first. */
-  pending?(): { kind: 'queue'; text: string }[]
+  pending?(): { queued: QueuedHead[]; total: number }
   /** Null while nobody knows what could be chosen (D09). */
   settings?(): RemoteSessionSettings | null
   /** Whether images can be uploaded for a prompt. */
@@ -95,7 +96,7 @@ export class RemoteView implements ProjectionFacts {
   /** The state at the newest event that was given out. `cut` names it (RF 14). */
   snapshot({ id, sequence }: SnapshotCut): RemoteSnapshot {
     const { tools, omittedTools, turn } = this.#turn()
-    const prompts = this.#deps.pending?.() ?? []
+    const { queued, total } = this.#deps.pending?.() ?? { queued: [], total: 0 }
     const settings = this.#settings()
     const lastTurn = this.#timings.newestEnded()
     const question = this.question()
@@ -119,15 +120,13 @@ export class RemoteView implements ProjectionFacts {
       ...(question === null ? {} : { pending_question: question }),
       ...(approval === null ? {} : { pending_approval: approval }),
       ...(decision === null ? {} : { approval_decision: decision }),
-      pending_prompts: prompts
-        .slice(0, MAX_LISTED)
-        .map(({ kind, text }) => ({ kind, text: headCut(text, PENDING_LIMITS) })),
+      pending_prompts: queued.map((prompt) => ({ kind: 'queue', text: shownPrompt(prompt) })),
       subagents: [],
       background_tasks: [],
       omitted: {
         tools: omittedTools,
         subagents: 0,
-        pending_prompts: Math.max(0, prompts.length - MAX_LISTED),
+        pending_prompts: total - queued.length,
         background_tasks: 0,
       },
     }
@@ -271,4 +270,10 @@ export class RemoteView implements ProjectionFacts {
     if (state === null || isOver(state) || turnId !== eventTurnId(state.runId)) return null
     return this.#deps.live()?.text ?? ''
   }
+}
+
+/** A prompt of the queue, of which only the beginning was read. */
+function shownPrompt({ head, totalBytes }: QueuedHead): BoundedText {
+  const cut = headCut(head, PENDING_LIMITS)
+  return totalBytes > cut.total_bytes ? { ...cut, truncated: true, total_bytes: totalBytes } : cut
 }

@@ -82,6 +82,11 @@ export class SessionDevices {
     )
   }
 
+  /** Something waits that nobody will ask for (U06). */
+  hasSuccessor(): boolean {
+    return this.#operations.hasSuccessor()
+  }
+
   /** Something may be left to do that nobody else will. Cheap, and may be called at any time. */
   wake(): void {
     this.#operations.runNext()

@@ -134,6 +134,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
       sync: () => this.ctx.storage.sync(),
       keepAlive: (work) => this.ctx.waitUntil(work),
       becameIdle: () => this.#devices?.wake(),
+      hasSuccessor: () => this.#devices?.hasSuccessor() === true,
       settings: () => this.#devices?.settings() ?? null,
       takesImages: () => this.#devices?.takesImages() ?? null,
     })

@@ -36,3 +36,30 @@ test.each([
     expect(alarms).toEqual([])
   },
 )
+
+test('[U06][D21] while something waits that nobody will ask for, an alarm is set: the object may die before it begins', async () => {
+  const alarms = await inside(crypto.randomUUID(), (sql) => {
+    migrateSession(sql)
+    const set: (number | null)[] = []
+    let waits = true
+    const engine = new RunEngine({
+      sql,
+      db: env.DB,
+      gateway: () => ({ putRow: async () => true, removeRow: async () => {} }),
+      events: () => ({ pushEvents: async () => ({ watched: false }) }),
+      becameIdle: () => {},
+      hasSuccessor: () => waits,
+      providers: new Map(),
+      sealed: null,
+      setAlarm: (atMs) => set.push(atMs),
+      sync: async () => {},
+      keepAlive: () => {},
+    })
+    engine.start()
+    engine.change(() => {}, {})
+    waits = false
+    engine.change(() => {}, {})
+    return set
+  })
+  expect(alarms).toEqual([expect.any(Number), null])
+})

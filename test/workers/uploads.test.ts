@@ -137,3 +137,15 @@ describe('[RF 27] a picture from a device', () => {
     })
   })
 })
+
+it('[D26] what became of an upload is in D1 as well', async () => {
+  await runOnce('ollama/seeing')
+  const spoiled = { ...chunk(0, PIXEL), mime_type: 'image/gif' } as SessionOperation
+  expect(await ask(spoiled, 'spoiled')).toMatchObject({ receipt: 'rejected' })
+  const copied = () =>
+    env.DB.prepare('SELECT receipt, code FROM receipts WHERE session_id = ? AND request_id = ?')
+      .bind(id, 'spoiled')
+      .all()
+  await until(async () => (await copied()).results.length > 0)
+  expect((await copied()).results).toEqual([{ receipt: 'rejected', code: 'invalid_request' }])
+})

@@ -12,8 +12,10 @@ export const undecidedCalls = (phase: RunPhase): ToolWait[] =>
 export function pendingBatchId(phase: RunPhase): string | null {
   if (phase.k === 'AwaitingApproval')
     return phase.decided === null && phase.byDevice === undefined ? phase.approvalId : null
-  if (phase.k !== 'AwaitingTool' || undecidedCalls(phase).length === 0) return null
-  return phase.batchId ?? null
+  if (phase.k !== 'AwaitingTool') return null
+  const [first] = undecidedCalls(phase)
+  // A pause of an older release has no id of its own: its first call names it.
+  return first === undefined ? null : (phase.batchId ?? first.callId)
 }
 
 /** A question of a call that waits, and its place among those of the call. */

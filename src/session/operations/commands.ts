@@ -22,12 +22,13 @@ import { sessionUsage } from '../../core/usage.ts'
 import type { RemoteSessionSettings } from '../../protocol/remote/session-settings.ts'
 import { ROUTER_VERSION } from '../../protocol/version.ts'
 import { runsBegun } from '../../storage/session/checkpoint.ts'
-import { countQueued, queuedTexts } from '../../storage/session/prompt-queue.ts'
+import { countQueued, queuedHeads } from '../../storage/session/prompt-queue.ts'
 import { saveSession } from '../../storage/session/session-row.ts'
 import { eachCall, loadTurns } from '../../storage/session/turns.ts'
 import type { SessionOperation } from '../rpc.ts'
 import { type Decision, refused } from './decision.ts'
 import type { OperationsDeps } from './ports.ts'
+import { MAX_QUEUED_PROMPTS } from './prompts.ts'
 import { sessionSettings } from './settings.ts'
 
 /** Turns that `/perf` tells of, and among which `/context` looks for one that chose its context. */
@@ -75,7 +76,11 @@ export class Commands {
       case '/context':
         return shown(command, 'Context', hardBreaks(this.#context()))
       case '/tasks':
-        return shown(command, 'Tasks', tasksText(queuedTexts(this.#deps.sql)))
+        return shown(
+          command,
+          'Tasks',
+          tasksText(queuedHeads(this.#deps.sql, MAX_QUEUED_PROMPTS).map(({ head }) => head)),
+        )
       case '/mcp':
         return shown(command, 'MCP servers', MCP_TEXT)
       case '/model':

@@ -3,10 +3,12 @@ import type { Refusal } from '../../core/operations/refusal.ts'
 import { deviceDigest } from '../../core/operations/resume.ts'
 import { eventTurnId } from '../../core/run/events.ts'
 import { isOver } from '../../core/run/state.ts'
+import type { ContinueRequest } from '../../protocol/execution/continue.ts'
 import type { RemoteQuestion } from '../../protocol/remote/question.ts'
 import type { OutrightResult } from '../../protocol/remote/results.ts'
 import { settledApprovals } from '../../storage/session/approvals.ts'
 import { findApplied } from '../../storage/session/receipts.ts'
+import { refuseOverfull } from '../bounds.ts'
 import type { SessionOperation } from '../rpc.ts'
 import { type Decision, machineRefusal, refused } from './decision.ts'
 import { factsOrNone } from './facts-or-none.ts'
@@ -14,6 +16,9 @@ import type { OperationsDeps } from './ports.ts'
 import type { Request } from './prompts.ts'
 
 type Of<T extends SessionOperation['type']> = Extract<SessionOperation, { type: T }>
+
+/** What the last answer of a chain does to the run: it may begin another turn. */
+const ANSWERED = { type: 'tool_results', data: { results: [] } } as const satisfies ContinueRequest
 
 const NOTHING_BROUGHT = { access: null, facts: [], runInput: null } as const
 
@@ -56,17 +61,24 @@ export class Decisions {
   ): Promise<() => Decision> {
     if (this.#deps.view.question()?.question_id !== questionId) return () => this.#staleQuestion(questionId)
     const brought = await this.#brought(actor)
+    const { engine } = this.#deps
     return () => {
       const question = this.#deps.view.question()
       if (question?.question_id !== questionId) return this.#staleQuestion(questionId)
       const asked = askedUser(question)
       const checked = checkAnswer(asked, answer)
       if ('invalid' in checked) return refused({ code: 'invalid_answer', message: checked.invalid })
+      const digest = deviceDigest(name, actor.deploymentProviders)
+      const overfull = refuseOverfull(this.#deps.sql, engine.state, engine.counters, {
+        digest,
+        message: ANSWERED,
+      })
+      if (overfull !== null) return refused({ code: 'invalid_request', message: overfull.message })
       return {
         k: 'step',
         input: {
           type: 'question_answered',
-          digest: deviceDigest(name, actor.deploymentProviders),
+          digest,
           questionId,
           answer: toldOf(asked, question.chain_length, checked.ok),
         },

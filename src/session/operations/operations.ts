@@ -4,7 +4,7 @@ import { errorTrace } from '../../protocol/error-name.ts'
 import { isMutation } from '../../protocol/remote/operation-kinds.ts'
 import type { OutrightResult } from '../../protocol/remote/results.ts'
 import type { RemoteSessionSettings } from '../../protocol/remote/session-settings.ts'
-import { type StoredReceipt, saveReceipt } from '../../storage/session/receipts.ts'
+import type { StoredReceipt } from '../../storage/session/receipts.ts'
 import type { Actor, OperationAnswer, OperationRequest, ReceiptStatus, SessionOperation } from '../rpc.ts'
 import { Commands } from './commands.ts'
 import type { Decision } from './decision.ts'
@@ -18,6 +18,7 @@ const STALE: Refusal = {
   code: 'stale_session',
   message: 'the session is not listed under this registration any more',
 }
+const GONE: Refusal = { code: 'not_found', message: 'the session was deleted' }
 const INTERNAL: Refusal = { code: 'internal', message: 'the router failed; nothing was applied' }
 
 /**
@@ -73,6 +74,20 @@ export class Operations {
     this.#successor.wake()
   }
 
+  /** A prompt waits in the queue of a run that is over, or a turn of a device was cut off. */
+  hasSuccessor(): boolean {
+    return this.#successor.hasWork()
+  }
+
+  #isThere(): boolean {
+    try {
+      return this.#deps.session().deletedAtMs === null
+    } catch {
+      // There is nothing left to read it from.
+      return false
+    }
+  }
+
   #isListedUnder(epoch: number): boolean {
     const session = this.#deps.session()
     return session.listed && session.epoch === epoch && session.deletedAtMs === null
@@ -103,6 +118,8 @@ export class Operations {
     } catch (error) {
       // An error may quote what it stumbled over: only where it happened is logged.
       console.error(`${operation.type} failed inside the router:`, errorTrace(error))
+      // It may have been deleted while it was waited for, and its tables with it.
+      if (!this.#isThere()) return rejected(GONE)
       const stored = this.#desk.known(asked)
       return stored === null ? rejected(INTERNAL) : answerOf(stored)
     }
@@ -160,7 +177,10 @@ export class Operations {
       }
       case 'change': {
         const receipt = receiptOf(decision.result)
-        engine.change(decision.work, { receipt, cut: decision.cut })
+        engine.change(decision.work, {
+          receipt: engine.isSealed ? withoutOutput(receipt) : receipt,
+          cut: decision.cut,
+        })
         return answerOf(receipt)
       }
       case 'attempt':
@@ -180,17 +200,23 @@ export class Operations {
     work: () => OutrightResult,
     receiptOf: (result: OutrightResult) => StoredReceipt,
   ): OperationAnswer {
-    const { engine, nowMs } = this.#deps
     const made: StoredReceipt[] = []
-    engine.change((sql) => {
-      const receipt = receiptOf(work())
-      saveReceipt(sql, receipt, nowMs())
-      made.push(receipt)
-    }, {})
-    const [receipt] = made
-    if (receipt === undefined) throw new Error('invariant broken: a change that was not made')
-    return answerOf(receipt)
+    const receipt = (): StoredReceipt => {
+      const [first] = made
+      if (first === undefined) throw new Error('invariant broken: a change that was not made')
+      return first
+    }
+    this.#deps.engine.change(() => void made.push(receiptOf(work())), { receipt })
+    return answerOf(receipt())
   }
 }
+
+/** What a command shows of an encrypted session is not kept with its receipt (D47). */
+const withoutOutput = (receipt: StoredReceipt): StoredReceipt =>
+  receipt.result.type === 'command_executed'
+    ? { ...receipt, result: { ...receipt.result, output: NOT_KEPT } }
+    : receipt
+
+const NOT_KEPT = 'What a command showed of an encrypted session is not kept. Send it again under another id.'
 
 const told = ({ code, message }: Refusal) => ({ type: 'error', code, message }) as const

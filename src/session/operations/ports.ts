@@ -39,7 +39,12 @@ export type StepTaken =
   | { ok: false; dropped: true }
 
 /** `cut`: no event tells of the change. `receipt`: of whoever asked for it. */
-export type ChangeOptions = { receipt?: StoredReceipt; cut?: boolean }
+export type ChangeOptions = {
+  /** Of whoever asked for it; what it says may be known only when the change is made. */
+  receipt?: StoredReceipt | (() => StoredReceipt)
+  /** No event tells of the change. */
+  cut?: boolean
+}
 
 /** What operations need of the engine. */
 export interface OperationsEngine {

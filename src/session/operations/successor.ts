@@ -30,7 +30,7 @@ export class Successor {
       this.#wokenAgain = true
       return
     }
-    if (!this.#hasWork()) return
+    if (!this.hasWork()) return
     this.#isAwake = true
     this.#deps.keepAlive(this.#work())
   }
@@ -48,7 +48,8 @@ export class Successor {
     }
   }
 
-  #hasWork(): boolean {
+  /** Something waits that nobody else will go on with. */
+  hasWork(): boolean {
     const { engine, session, sql } = this.#deps
     if (engine.isSealed || session().deletedAtMs !== null || session().archivedAtMs !== null) return false
     const { state } = engine
@@ -57,7 +58,7 @@ export class Successor {
   }
 
   async #next(): Promise<void> {
-    if (!this.#hasWork()) return
+    if (!this.hasWork()) return
     if (cutOff(this.#deps.engine.state) === null) await this.#startQueued()
     else await this.#serveAgain()
   }
@@ -72,7 +73,7 @@ export class Successor {
     )
     // Something else may have happened while it was waited for; whatever it was wakes this again when it is over.
     if (
-      !this.#hasWork() ||
+      !this.hasWork() ||
       firstQueued(sql)?.id !== queued.id ||
       (engine.state?.runId ?? null) !== start.runId
     )

@@ -31,9 +31,21 @@ export const countQueued = (sql: Sql): number => {
   return row ? numberOf(row, 'n') : 0
 }
 
-/** The texts of all that wait, in the order in which they run. */
-export const queuedTexts = (sql: Sql): string[] =>
-  sql.rows('SELECT text FROM prompt_queue ORDER BY seq').map((row) => textOf(row, 'text'))
+/** Characters of a prompt in the queue that are read to show it. */
+const HEAD_CHARS = 600
+
+/** How a prompt begins, and how many UTF-8 bytes it has. */
+export type QueuedHead = { head: string; totalBytes: number }
+
+/** The first that wait, in the order in which they run; their texts are not read whole. */
+export const queuedHeads = (sql: Sql, limit: number): QueuedHead[] =>
+  sql
+    .rows(
+      `SELECT substr(text, 1, ?) AS head, length(CAST(text AS BLOB)) AS bytes FROM prompt_queue ORDER BY seq LIMIT ?`,
+      HEAD_CHARS,
+      limit,
+    )
+    .map((row) => ({ head: textOf(row, 'head'), totalBytes: numberOf(row, 'bytes') }))
 
 export function dropQueued(sql: Sql, id: string): void {
   sql.rows('DELETE FROM prompt_queue WHERE id = ?', id)

@@ -86,12 +86,15 @@ export type RingStore = {
   extent(): RingExtent
   /** The lines after a sequence, oldest first. */
   read(afterSeq: number): RingLine[]
+  /** Forgets what was appended behind a sequence by a step that was not stored; a transaction does so by itself. */
+  truncate(last: number): void
 }
 
 export const storedRing = (sql: Sql): RingStore => ({
   append: (lines) => appendToRing(sql, lines),
   extent: () => ringExtent(sql),
   read: (afterSeq) => readRing(sql, afterSeq),
+  truncate: () => {},
 })
 
 /** The ring of a sealed session is in memory alone: its events tell what was said (D47). */
@@ -117,6 +120,12 @@ export class HeldRing implements RingStore {
     const first = this.#lines[0]
     const last = this.#lines.at(-1)
     return first && last ? { firstSeq: first.seq, lastSeq: last.seq, bytes: this.#bytes } : null
+  }
+
+  truncate(last: number): void {
+    const gone = this.#lines.filter(({ seq }) => seq > last)
+    for (const { bytes } of gone) this.#bytes -= bytes
+    this.#lines = this.#lines.filter(({ seq }) => seq <= last)
   }
 
   read(afterSeq: number): RingLine[] {

@@ -288,14 +288,14 @@ export class OperatedSession {
       change: (work, { receipt, cut }) => {
         self.#transaction(() => {
           work(self.sql)
-          if (receipt) saveReceipt(self.sql, receipt, self.nowMs)
+          if (receipt) saveReceipt(self.sql, typeof receipt === 'function' ? receipt() : receipt, self.nowMs)
         })
         if (cut) self.cuts++
       },
       saveSession: (session, { receipt } = {}) => {
         self.#transaction(() => {
           saveSession(self.sql, session)
-          if (receipt) saveReceipt(self.sql, receipt, self.nowMs)
+          if (receipt) saveReceipt(self.sql, typeof receipt === 'function' ? receipt() : receipt, self.nowMs)
           saveCheckpoint(self.sql, self.#checkpoint)
         })
         return session

@@ -3,7 +3,7 @@
 import type { MediatedCall } from '../../../src/core/mediate.ts'
 import { openQuestion, pendingBatchId } from '../../../src/core/run/pending.ts'
 import type { OperationAnswer, SessionOperation } from '../../../src/session/rpc.ts'
-import { queuedTexts } from '../../../src/storage/session/prompt-queue.ts'
+import { queuedHeads } from '../../../src/storage/session/prompt-queue.ts'
 import { makeRequest } from '../core/builders.ts'
 import { makeRandom, type Random } from '../core/random.ts'
 import { clientCall, results } from '../core/run-machine.ts'
@@ -83,7 +83,7 @@ class Walk {
     }
     await session.settled()
     this.#check()
-    if (session.state?.active || queuedTexts(session.sql).length > 0)
+    if (session.state?.active || queuedHeads(session.sql, 1).length > 0)
       throw new Error('something is left over')
     const said = session.said()
     for (const text of this.#queued)
@@ -188,7 +188,7 @@ class Walk {
 
   #check(): void {
     const said = this.#session.said()
-    const waiting = queuedTexts(this.#session.sql)
+    const waiting = queuedHeads(this.#session.sql, 1_000).map(({ head }) => head)
     for (const { operation, answer, text } of this.#sent) {
       if (text === null) continue
       const times = said.filter((line) => line === `user: ${text}`).length

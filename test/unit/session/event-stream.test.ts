@@ -20,8 +20,11 @@ class PlainFeed implements EventFeed {
     return { id: this.cut.id, sequence: this.last, body: `{"sequence":${this.last}}` }
   }
 
-  changed(): Promise<void> {
-    return new Promise((resolve) => this.#waiting.push(resolve))
+  onChange(call: () => void): () => void {
+    this.#waiting.push(call)
+    return () => {
+      this.#waiting = this.#waiting.filter((other) => other !== call)
+    }
   }
 
   pull(after: number, snapshotId: string | null): ReturnType<EventFeed['pull']> {

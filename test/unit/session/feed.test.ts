@@ -16,6 +16,7 @@ class Rig {
   stored = 0
   isFull = false
   #cuts = 0
+  #reserved = 0
 
   constructor(start: Partial<FeedStart> = {}) {
     this.feed = new Feed(
@@ -34,9 +35,11 @@ class Rig {
           this.stored++
           if (this.isFull) throw new Error('the storage is full')
           work()
+          this.#reserved = this.feed.record.ringReserved
         },
-        reserved: () => 0,
+        reserved: () => this.#reserved,
         newId: () => 'cut-fresh',
+        failed: () => {},
         keepAlive: () => {},
       },
       { next: 1, reserved: 0, cut: { sequence: 0, id: 'cut-0' }, watched: false, ...start },
@@ -49,6 +52,7 @@ class Rig {
     this.feed.closeForStep()
     const events = Array.from({ length: count }, (_, n) => resolved(from + n + 1))
     this.feed.storeStep(events, cut ? `cut-${++this.#cuts}` : null)
+    this.#reserved = this.feed.record.ringReserved
     this.feed.stepStored({ ended })
   }
 
@@ -154,6 +158,16 @@ describe('[D34] attaching', () => {
   })
 })
 
+test('[D47] what a step of a sealed session told is forgotten with the step that was not stored', () => {
+  const rig = new Rig()
+  rig.step(1)
+  rig.feed.storeStep([resolved(2)], null)
+  rig.feed.reset(1)
+  rig.step(1)
+  expect(rig.feed.pull(1, 'cut-fresh')).toMatchObject({ k: 'replay', replay: { first: 2, last: 2 } })
+  expect(rig.store.extent()).toMatchObject({ firstSeq: 1, lastSeq: 2 })
+})
+
 describe('an object that died', () => {
   test('[D33] while it streamed: a cursor that it had stored goes on with a snapshot, a lost one is a gap', () => {
     const rig = new Rig()
@@ -234,6 +248,35 @@ describe('[D34] followers are told', () => {
     rig.step(1)
     await vi.advanceTimersByTimeAsync(0)
     expect(rig.pushes.at(-1)).toMatchObject({ first: 3, last: 3, snapshot: null })
+  })
+
+  test('who waits here for a change hears of one that no event tells', () => {
+    const rig = new Rig()
+    const heard = vi.fn()
+    const forgotten = vi.fn()
+    rig.feed.onChange(heard)
+    rig.feed.onChange(forgotten)()
+    rig.feed.storeStep([], 'cut-9')
+    rig.feed.announce()
+    expect([heard.mock.calls.length, forgotten.mock.calls.length]).toEqual([1, 0])
+  })
+
+  test('a gateway that stays away is told again when the alarm rings, and the object has to wake for that', async () => {
+    const rig = new Rig()
+    rig.feed.watch()
+    rig.answer = async () => {
+      throw new Error('the network')
+    }
+    vi.spyOn(console, 'warn').mockImplementation(() => {})
+    rig.step(1)
+    await vi.advanceTimersByTimeAsync(10_000)
+    const tries = rig.pushes.length
+    expect(rig.feed.retryAtMs).toBeGreaterThan(Date.now())
+    rig.answer = async () => ({ watched: true })
+    rig.feed.announce()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(rig.pushes.length).toBe(tries + 1)
+    expect(rig.feed.retryAtMs).toBeNull()
   })
 
   test('no more when the gateway says that nobody follows', async () => {

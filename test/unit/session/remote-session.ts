@@ -1,6 +1,7 @@
 import { eventTurnId } from '../../../src/core/run/events.ts'
 import type { RunState } from '../../../src/core/run/state.ts'
 import type { AnswerClock, NewCall } from '../../../src/core/run/writes.ts'
+import { MAX_LISTED } from '../../../src/protocol/remote/limits.ts'
 import type { RemoteSessionSettings } from '../../../src/protocol/remote/session-settings.ts'
 import { RemoteView } from '../../../src/session/remote-view.ts'
 import type { Counters } from '../../../src/storage/session/checkpoint.ts'
@@ -57,7 +58,13 @@ export class RemoteSession {
       live: () => this.live,
       textOf: (ref) => this.held.get(ref),
       nowMs: () => this.nowMs,
-      pending: () => this.pending,
+      pending: () => ({
+        queued: this.pending.slice(0, MAX_LISTED).map(({ text }) => ({
+          head: text.slice(0, 600),
+          totalBytes: Buffer.byteLength(text),
+        })),
+        total: this.pending.length,
+      }),
       settings: () => this.settings,
       takesImages: () => true,
     })

@@ -58,10 +58,10 @@ describe('calls that wait for a decision', () => {
     expect(session.view.content('approval:b:0', 0, 100)).toMatchObject({ code: 'not_found' })
   })
 
-  it('[RF 19] of an older release, without an id, are no batch', () => {
+  it('[D32][U08] of an older release, whose pause has no id, are named by the first of them', () => {
     const session = new RemoteSession().begins('r').answers('Now.', [shell('c1', 'ls')])
     session.pauses({ phase: { k: 'AwaitingTool', calls: [wait('c1')], resume: 'NextTurn' } })
-    expect(session.view.batch()).toBeNull()
+    expect(session.view.batch()).toMatchObject({ batch_id: 'c1', actions: [{ tool_name: 'shell' }] })
   })
 
   it('[U44] arguments that are cut are read whole by their content id, while the batch waits', () => {
