@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, isNull, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, isNull, sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
 import { orFault } from './fault.ts'
 import { insertGateway, newGatewayId } from './gateways.ts'
@@ -220,13 +220,19 @@ export async function revokeKey(
   return still.length > 0 ? 'last' : 'unknown'
 }
 
+/** The token counts: it was neither revoked nor has it run out. */
+export async function isLiveToken(db: Database, tokenId: string, nowMs: number): Promise<boolean> {
+  const [stored] = await orFault(selectToken(db, tokenId))
+  return stored !== undefined && stored.revokedAt === null && stored.expiresAt > nowMs
+}
+
 /** More are traded for one key in the life of a token by nobody who needs them. */
 const MAX_TOKENS_OF_KEY = 1000
 
-/** The tokens that a revoked key took with it, less those that have run out by themselves; the newest first. */
+/** The tokens that a revoked key took with it, the newest first. One that has run out may have a socket all the same. */
 export async function tokensOfKey(
   db: Database,
-  { keyId, userId, nowMs }: { keyId: string; userId: string; nowMs: number },
+  { keyId, userId }: { keyId: string; userId: string },
 ): Promise<string[]> {
   const rows = await orFault(
     db
@@ -237,7 +243,6 @@ export async function tokensOfKey(
         and(
           eq(authTokens.userId, userId),
           sql`${authTokens.revokedAt} IS NOT NULL`,
-          gt(authTokens.expiresAt, nowMs),
           sql`(${authTokens.apiKeyId} = ${apiKeys.id}
             OR (${authTokens.apiKeyId} IS NULL AND ${authTokens.createdAt} >= ${apiKeys.createdAt}))`,
         ),

@@ -1,5 +1,6 @@
 import { Hono } from 'hono'
 import type { EventCursor } from '../../session/rpc.ts'
+import { openDatabase } from '../../storage/d1/database.ts'
 import { wantsStream } from '../accept.ts'
 import type { AppEnv } from '../context.ts'
 import { sessionStub } from '../env.ts'
@@ -7,6 +8,7 @@ import { failed } from '../errors.ts'
 import { eventStreamResponse } from '../event-stream-response.ts'
 import { identify, ownSession } from '../middleware/identify.ts'
 import { badQuery } from '../query.ts'
+import { whileSignedIn } from '../while-signed-in.ts'
 
 /** How long a request for events waits while there are none: less than proxies do. */
 const POLL_WAIT_MS = 25_000
@@ -34,7 +36,7 @@ sessionEvents.get('/:session_id/events', identify, ownSession, async (c) => {
     case 'page':
       return c.body(answer.body, 200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' })
     case 'stream':
-      return eventStreamResponse(answer.stream)
+      return eventStreamResponse(whileSignedIn(answer.stream, openDatabase(c.env.DB), c.var.identity.tokenId))
   }
 })
 

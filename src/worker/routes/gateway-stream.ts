@@ -1,8 +1,10 @@
 import { Hono } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { failure } from '../../protocol/execution/errors.ts'
+import { isLiveToken } from '../../storage/d1/accounts.ts'
 import { openDatabase } from '../../storage/d1/database.ts'
 import { ownGateway } from '../../storage/d1/gateways.ts'
+import { closeTokens } from '../close-tokens.ts'
 import type { AppEnv } from '../context.ts'
 import { failed } from '../errors.ts'
 import { identify } from '../middleware/identify.ts'
@@ -32,5 +34,9 @@ gatewayStream.get('/', socketOnly, identify, async (c) => {
   const { userId, tokenId } = c.var.identity
   const found = await ownGateway(openDatabase(c.env.DB), userId, Date.now())
   if (found === null) return failed(c, failure('invalid_token', 'this account is gone'))
-  return forwardSocket(c, found, tokenId)
+  const answer = await forwardSocket(c, found, tokenId)
+  // A sign-out in between found no socket to close.
+  if (answer.status === 101 && !(await isLiveToken(openDatabase(c.env.DB), tokenId, Date.now())))
+    await closeTokens(c, userId, [tokenId])
+  return answer
 })

@@ -59,7 +59,7 @@ keys.delete('/:key_id', async (c) => {
   const revocation = await revokeKey(db, { keyId, userId, nowMs })
   switch (revocation) {
     case 'revoked':
-      await closeTokens(c, userId, await tokensOfKey(db, { keyId, userId, nowMs }))
+      await closeTokens(c, userId, await tokensOfKey(db, { keyId, userId }))
       return c.json({ revoked: true } satisfies RevokeApiKeyResponse)
     case 'last':
       return failed(
