@@ -1,14 +1,31 @@
 import { bundle } from './bundle.ts'
 import { context } from './context.ts'
+import { fanOut } from './fan-out.ts'
 import { firstToken } from './first-token.ts'
 import { gateway } from './gateway.ts'
 import { history } from './history.ts'
 import type { Bench } from './lib/bench.ts'
+import { replay } from './replay.ts'
 import { routing } from './routing.ts'
 import { rows } from './rows.ts'
 import { sealed } from './sealed.ts'
+import { streamHour } from './stream-hour.ts'
+import { streaming } from './streaming.ts'
 
-const BENCHES: readonly Bench[] = [firstToken, rows, bundle, routing, context, history, sealed, gateway]
+const BENCHES: readonly Bench[] = [
+  firstToken,
+  rows,
+  bundle,
+  routing,
+  context,
+  history,
+  sealed,
+  gateway,
+  fanOut,
+  streaming,
+  replay,
+  streamHour,
+]
 
 const HELP = `npm run bench -- [name…]
 

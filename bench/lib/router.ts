@@ -12,6 +12,7 @@ export type Timing = { firstTokenMs: number; totalMs: number; text: string }
 /** A signed-in client of the measured router. */
 export type BenchRouter = {
   client: SwitchyardClient
+  userId: string
   newSession(): Promise<string>
   /** One streamed turn. */
   execute(session: string): Promise<Timing>
@@ -22,13 +23,14 @@ export type BenchRouter = {
 
 export async function makeRouter(url: string): Promise<BenchRouter> {
   const client = new SwitchyardClient({ baseUrl: url })
-  const { api_key } = must(await client.bootstrap())
+  const { api_key, user_id: userId } = must(await client.bootstrap())
   const { token } = must(await client.signIn(api_key))
   const headers = { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' }
   const turn = (session: string, verb: string, body: unknown) =>
     timed(`${url}/api/v1/sessions/${session}/${verb}`, headers, body, '"text_delta"')
   return {
     client,
+    userId,
     newSession: async () => must(await client.sessions.create({ title: 'bench' })).id,
     execute: (session) => turn(session, 'execute', TASK),
     continueRun: (session, message) => turn(session, 'continue', message),

@@ -16,6 +16,7 @@ const DOCUMENT_AT: Readonly<Record<string, RemoteDocument>> = {
   'handshake/requests': 'handshake-request',
   'handshake/responses': 'handshake-response',
   'handshake/token_ack.json': 'token-ack',
+  'handshake/flow_ack.json': 'flow-ack',
   'handshake/pairing_qr.json': 'pairing-qr',
   requests: 'request',
   frames: 'frame',

@@ -1,3 +1,4 @@
+import type { DeviceLine } from '../client/remote-follower.ts'
 import type { Approver, Decision } from '../client/tool-runner.ts'
 import { previewChange } from '../host/tools/run-tool.ts'
 import type { LocalPreferences } from '../protocol/execution/execute.ts'
@@ -18,6 +19,8 @@ export type ApproverOptions = {
   showsPlans: boolean
   /** What a paired device approves runs here without being asked about, commands and changes of files as well (D46). */
   remoteApprove?: boolean
+  /** Who may be waited for where there is no terminal to ask on; used only with `remoteApprove`. */
+  devices?: DeviceLine
   /** Called when the user presses Ctrl-C at a question: the run is to stop. */
   onInterrupt(): void
 }
@@ -34,31 +37,55 @@ const NO_TERMINAL: Decision = {
   reason: 'There is no terminal to ask the user on, so what needs approval is declined.',
 }
 
+const NO_DEVICE: Decision = {
+  decision: 'rejected',
+  reason: 'There is no terminal to ask the user on and no device can be asked, so it is declined.',
+}
+
+/** Whether something was declined because there was nobody to ask. */
+export const isUnasked = (reason: string | undefined): boolean =>
+  reason === NO_TERMINAL.reason || reason === NO_DEVICE.reason
+
 /** Tools that the `auto_apply` preference approves. */
 const FILE_CHANGES: ReadonlySet<string> = new Set(['write_file', 'edit_file'])
 
 /** What a stolen phone could do harm with: asked about on this machine, too, unless its owner has said otherwise (D46). */
 const ACTS_HERE: ReadonlySet<string> = new Set([...FILE_CHANGES, 'shell'])
 
-/** Decides by mode, or asks on the terminal; without one, what would be asked is declined. */
+/**
+ * Decides by mode, or asks on the terminal; without one, what would be asked waits for a device where the owner lets
+ * devices decide and they can be reached, and is declined elsewhere.
+ */
 export function makeApprover(options: ApproverOptions): Approver {
   const { mode, io, preferences, showsPlans } = options
-  const fixed = (): Decision | undefined => {
+  const fixed = async (signal: AbortSignal): Promise<Decision | undefined> => {
     if (mode === 'yes') return APPROVED
     if (mode === 'deny') return DENY_MODE
-    return io.isTty ? undefined : NO_TERMINAL
+    return io.isTty ? undefined : withoutTerminal(options, signal)
   }
   return {
     acceptsDevice: ({ name }) => mode !== 'deny' && (options.remoteApprove === true || !ACTS_HERE.has(name)),
     approveTool: async (call, signal) => {
       if (mode !== 'deny' && preferences.auto_apply && FILE_CHANGES.has(call.name)) return APPROVED
-      return fixed() ?? askTool(options, call, signal)
+      return (await fixed(signal)) ?? askTool(options, call, signal)
     },
     decideGate: async (approval, signal) => {
       io.err(`${gateText(approval, io, showsPlans)}\n`)
-      return fixed() ?? ask(options, 'Go on?', signal)
+      return (await fixed(signal)) ?? ask(options, 'Go on?', signal)
     },
   }
+}
+
+/** Undefined: a device is to be waited for. */
+async function withoutTerminal(
+  { io, remoteApprove, devices }: ApproverOptions,
+  signal: AbortSignal,
+): Promise<Decision | undefined> {
+  if (!remoteApprove || !devices) return NO_TERMINAL
+  if (await devices.reached(signal)) return undefined
+  if (signal.aborted) return INTERRUPTED
+  io.err(io.paint.dim('the gateway cannot be reached, so no device can be asked\n'))
+  return NO_DEVICE
 }
 
 async function askTool(options: ApproverOptions, call: ToolRequest, signal: AbortSignal): Promise<Decision> {
@@ -85,16 +112,31 @@ async function askTool(options: ApproverOptions, call: ToolRequest, signal: Abor
   return ask(options, `Run ${oneLine(call.name, 80)}?`, signal)
 }
 
-async function ask(
-  { io, onInterrupt }: ApproverOptions,
-  question: string,
-  signal: AbortSignal,
-): Promise<Decision> {
+async function ask(options: ApproverOptions, question: string, signal: AbortSignal): Promise<Decision> {
+  const { io, devices, onInterrupt } = options
+  if (!io.isTty && devices) return waitForDevice(io, devices, question, signal)
   const answer = await io.confirm(question, signal)
   if (answer.kind === 'answer') return answer.value ? APPROVED : DECLINED
   // A question that a device has settled is taken away; only whoever sits here can stop the run at it.
   if (!signal.aborted) onInterrupt()
   return INTERRUPTED
+}
+
+/** What a device decides ends the question from outside; all that is said here is that nobody will. */
+async function waitForDevice(
+  io: CliIo,
+  devices: DeviceLine,
+  question: string,
+  signal: AbortSignal,
+): Promise<Decision> {
+  io.err(`${io.paint.yellow('waiting for a paired device to decide')}: ${question} (Ctrl-C stops the run)\n`)
+  const stop = Promise.withResolvers<void>()
+  const stopped = () => stop.resolve()
+  signal.addEventListener('abort', stopped, { once: true })
+  if (signal.aborted) stopped()
+  await Promise.race([stop.promise, devices.ended])
+  signal.removeEventListener('abort', stopped)
+  return signal.aborted ? INTERRUPTED : NO_DEVICE
 }
 
 /** What a gate asks for, from whatever the router tells; `detail` is display text (EC 29.12). */

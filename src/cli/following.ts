@@ -1,5 +1,5 @@
 import type { SwitchyardClient } from '../client/client.ts'
-import { type NewsSource, RemoteFollower, type RemoteNews } from '../client/remote-follower.ts'
+import { RemoteFollower, type RemoteNews } from '../client/remote-follower.ts'
 
 /**
  * Follows the session that the command works in, over the user's gateway (D38): one connection, for one session at a
@@ -17,7 +17,7 @@ export class Following {
   }
 
   /** What happens in a session from now on; the one before is left. */
-  of(sessionId: string): NewsSource {
+  of(sessionId: string): RemoteFollower {
     if (this.#follower?.sessionId === sessionId) return this.#follower
     void this.#follower?.close()
     const follower = new RemoteFollower({

@@ -9,7 +9,7 @@ import { ModelReference } from '../protocol/execution/ids.ts'
 import type { ExecutePolicy, TaskIntent } from '../protocol/execution/policy.ts'
 import type { EnvelopeVersion } from '../protocol/execution/sealed.ts'
 import { err, ok, type Result } from '../protocol/result.ts'
-import { type ApproveMode, makeApprover } from './approver.ts'
+import { type ApproveMode, isUnasked, makeApprover } from './approver.ts'
 import { asksUser, askUser } from './ask-user.ts'
 import { EXIT, exitCodeOf, exitCodeOfRun } from './exit-code.ts'
 import { failureText } from './failure-text.ts'
@@ -48,7 +48,7 @@ export type RunTaskOptions = {
   command?: TaskIntent
   /** Attached besides the `@path` words of the prompt. */
   files?: string[]
-  /** What happens to `ask` calls and gates; without a terminal, `ask` declines them. */
+  /** What happens to `ask` calls and gates; without a terminal, `ask` declines them or waits for a device. */
   approve: ApproveMode
   io: CliIo
   /** What a paired device approves runs here without another question (D46). */
@@ -102,16 +102,17 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
   const stop = new AbortController()
   const stopped = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal
   const onInterrupt = () => stop.abort()
+  const devices = options.following?.of(sessionId)
   const approver = makeApprover({
     mode: options.approve,
     remoteApprove: options.remoteApprove ?? false,
+    ...(devices ? { devices } : {}),
     root,
     io,
     preferences: request.local_preferences,
     showsPlans: !options.json && io.outIsTty,
     onInterrupt,
   })
-  const devices = options.following?.of(sessionId)
   options.onPrompt?.(request.input.text)
   let outcome: RunOutcome = { status: 'idle', stopped: true }
   let toolCalls = 0
@@ -134,7 +135,7 @@ export async function runTask(options: RunTaskOptions): Promise<RunTaskResult> {
     if (event.type === 'tool_finished') toolCalls++
     if (event.type === 'turn_end' && event.status !== 'awaiting_decrypt') turns++
     if (event.type === 'gate_decided' && event.decision.decision === 'rejected') declined = event.approval
-    if (isRejection(event)) unasked = options.approve === 'ask' && !io.isTty
+    unasked ||= wasUnasked(event)
     if (event.type === 'run_ended') outcome = event.outcome
     view.show(event)
   }
@@ -235,9 +236,9 @@ function reportJson(io: CliIo, ended: Ended & Omit<RunTaskResult, 'status'>): vo
   io.out(`${JSON.stringify(line)}\n`)
 }
 
-const isRejection = (event: RunEvent): boolean =>
-  (event.type === 'gate_decided' && event.decision.decision === 'rejected') ||
-  (event.type === 'tool_finished' && event.result.decision === 'rejected')
+const wasUnasked = (event: RunEvent): boolean =>
+  (event.type === 'gate_decided' && isUnasked(event.decision.reason)) ||
+  (event.type === 'tool_finished' && event.result.decision === 'rejected' && isUnasked(event.result.content))
 
 type Shown = Pick<RunFacts, 'declined' | 'attached' | 'toolCalls'> & {
   turns: number
@@ -256,7 +257,7 @@ async function reportText(
   if (outcome.status === 'error') {
     const { failure } = outcome
     const { approve } = options
-    const remedy = runRemedy(failure, { ...happened, sessionId, approve, isTty: io.isTty })
+    const remedy = runRemedy(failure, { ...happened, sessionId, approve, isTty: io.isTty || !unasked })
     io.err(`${io.paint.red('error')}: ${printable(failureText(failure, remedy))}\n`)
   }
   if (outcome.status === 'idle') view.note(idleNote(outcome))

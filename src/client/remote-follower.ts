@@ -4,6 +4,7 @@ import type { RemoteOperation, ResumeCursor } from '../protocol/remote/operation
 import type { RemoteSnapshot } from '../protocol/remote/snapshot.ts'
 import { backoffMs, wait } from './backoff.ts'
 import type { GatewaySocket } from './gateway-socket.ts'
+import { ReadReports } from './read-reports.ts'
 
 /** What a follower tells: the whole state, or one thing that happened behind it. */
 export type RemoteNews = { k: 'snapshot'; snapshot: RemoteSnapshot } | { k: 'event'; event: RemoteEvent }
@@ -12,6 +13,14 @@ export type RemoteNews = { k: 'snapshot'; snapshot: RemoteSnapshot } | { k: 'eve
 export type NewsSource = {
   /** @returns ends that */
   onNews(listener: (news: RemoteNews) => void): () => void
+}
+
+/** Devices that see the session, as far as this machine can tell. */
+export type DeviceLine = {
+  /** Whether the session is followed, and so shown to devices, now or within seconds. */
+  reached(signal: AbortSignal): Promise<boolean>
+  /** Resolves when nothing will be heard of devices any more. */
+  readonly ended: Promise<void>
 }
 
 export type FollowerOptions = {
@@ -32,6 +41,8 @@ const PING_MS = 30_000
 /** … and given up when it has said nothing for so long. */
 const SILENCE_MS = 75_000
 const PING = '{"type":"ping"}'
+/** A session is listed, and attached to, well within this. */
+const REACH_MS = 10_000
 
 /** What it attaches to once the session is listed under it. */
 type Subscription = { epoch: number; requestId: string; attached: boolean }
@@ -41,12 +52,15 @@ type Subscription = { epoch: number; requestId: string; attached: boolean }
  * when the connection is lost, and tells everything once, in order, or the whole state where that is not possible (U01).
  * It fails nothing: without a connection there is no news.
  */
-export class RemoteFollower implements NewsSource {
+export class RemoteFollower implements NewsSource, DeviceLine {
   readonly #options: FollowerOptions
   readonly #listeners = new Set<(news: RemoteNews) => void>()
   readonly #closed = new AbortController()
   #cursor: ResumeCursor | undefined
   #running: Promise<void> | undefined
+  #isAttached = false
+  /** Each waits to hear whether the session is followed. */
+  readonly #asking = new Set<(isAttached: boolean) => void>()
 
   constructor(options: FollowerOptions) {
     this.#options = options
@@ -59,6 +73,33 @@ export class RemoteFollower implements NewsSource {
   onNews(listener: (news: RemoteNews) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
+  }
+
+  /** False as soon as an attempt fails: whoever asks has something to decide. */
+  reached(signal: AbortSignal): Promise<boolean> {
+    if (this.#isAttached) return Promise.resolve(true)
+    const left = AbortSignal.any([signal, this.#closed.signal])
+    if (left.aborted) return Promise.resolve(false)
+    return new Promise((resolve) => {
+      const done = (isAttached: boolean) => {
+        clearTimeout(timer)
+        left.removeEventListener('abort', giveUp)
+        this.#asking.delete(done)
+        resolve(isAttached)
+      }
+      const giveUp = () => done(false)
+      const timer = setTimeout(giveUp, REACH_MS)
+      left.addEventListener('abort', giveUp, { once: true })
+      this.#asking.add(done)
+    })
+  }
+
+  get ended(): Promise<void> {
+    return this.#running ?? Promise.resolve()
+  }
+
+  #answer(isAttached: boolean): void {
+    for (const done of [...this.#asking]) done(isAttached)
   }
 
   /** Begins to follow; a second call changes nothing. */
@@ -79,16 +120,23 @@ export class RemoteFollower implements NewsSource {
     for (let failures = 0; !signal.aborted; ) {
       const socket = await connect({ again: isRefused, signal })
       isRefused = socket === null
-      if (socket !== null) {
+      if (socket === null) this.#answer(false)
+      else {
         const how = await new Connection(socket, this.#options.sessionId, {
           cursor: () => this.#cursor,
           moved: (cursor) => {
             this.#cursor = cursor
           },
           tell: (news) => this.#tell(news),
+          attached: (isAttached) => {
+            this.#isAttached = isAttached
+            if (isAttached) this.#answer(true)
+          },
           signal,
         }).ended
-        if (how === 'refused') return
+        this.#isAttached = false
+        if (how !== 'served') this.#answer(false)
+        if (how === 'refused') this.#closed.abort()
         if (how === 'served') failures = 0
       }
       failures++
@@ -105,6 +153,8 @@ type ConnectionDeps = {
   cursor(): ResumeCursor | undefined
   moved(cursor: ResumeCursor): void
   tell(news: RemoteNews): void
+  /** The session is followed from here on, or is not. */
+  attached(isAttached: boolean): void
   signal: AbortSignal
 }
 
@@ -119,6 +169,7 @@ class Connection {
   readonly #socket: GatewaySocket
   readonly #sessionId: string
   readonly #deps: ConnectionDeps
+  readonly #reports: ReadReports
   readonly ended: Promise<ConnectionEnd>
   #end: (how: ConnectionEnd) => void = () => undefined
   #requests = 0
@@ -131,6 +182,7 @@ class Connection {
     this.#socket = socket
     this.#sessionId = sessionId
     this.#deps = deps
+    this.#reports = new ReadReports((frame) => socket.send(frame))
     const { signal } = deps
     const beat = setInterval(() => this.#beat(), PING_MS)
     const leave = () => {
@@ -141,11 +193,14 @@ class Connection {
       this.#end = resolve
     }).finally(() => {
       clearInterval(beat)
+      this.#reports.end()
       signal.removeEventListener('abort', leave)
     })
     socket.addEventListener('message', ({ data }) => {
       this.#heardAtMs = Date.now()
-      if (typeof data === 'string') this.#received(decodeFrame(data))
+      if (typeof data !== 'string') return
+      this.#received(decodeFrame(data))
+      this.#reports.read(data)
     })
     socket.addEventListener('close', () => this.#end(this.#howEnded()))
     signal.addEventListener('abort', leave, { once: true })
@@ -160,6 +215,8 @@ class Connection {
 
   #beat(): void {
     if (Date.now() - this.#heardAtMs < SILENCE_MS) {
+      // On a slow line it takes long until there is much to report.
+      this.#reports.report()
       this.#socket.send(PING)
       return
     }
@@ -186,6 +243,7 @@ class Connection {
         return
       case 'response':
         this.#served = true
+        if (frame.capabilities.includes('flow_ack')) this.#reports.begin()
         if (frame.listed !== null) this.#listed(frame.listed)
         else this.#answered(frame)
         return
@@ -200,8 +258,13 @@ class Connection {
   /** The live list: only while the session is on it can it be followed. */
   #listed(rows: readonly ListedRow[]): void {
     const epoch = rows.find(({ session_id: id }) => id === this.#sessionId)?.registration_epoch
-    if (epoch === undefined) this.#subscription = undefined
+    if (epoch === undefined) this.#leave()
     else if (this.#subscription?.epoch !== epoch) this.#attach(epoch)
+  }
+
+  #leave(): void {
+    this.#subscription = undefined
+    this.#deps.attached(false)
   }
 
   #attach(epoch: number): void {
@@ -213,13 +276,10 @@ class Connection {
   #answered({ requestId, result }: Extract<ReceivedFrame, { k: 'response' }>): void {
     const subscription = this.#subscription
     if (requestId !== subscription?.requestId) return
-    if (result?.type === 'resumed') {
+    if (result?.type === 'resumed' || result?.type === 'attached') {
       subscription.attached = true
-      return
-    }
-    if (result?.type === 'attached') {
-      subscription.attached = true
-      this.#replace(result, result.snapshot)
+      if (result.type === 'attached') this.#replace(result, result.snapshot)
+      this.#deps.attached(true)
       return
     }
     // A registration that is over: the list tells of the next. Whatever else it is, a new connection begins anew.
@@ -238,7 +298,7 @@ class Connection {
         this.#replace(cursor, event.snapshot)
         return
       case 'session_closed':
-        this.#subscription = undefined
+        this.#leave()
         return
       case 'resync_required':
         // The state follows.

@@ -9,6 +9,8 @@ export type RingExtent = {
   last: number
   /** Nothing up to here is held any more. */
   floor: number
+  /** Every event up to here was lost with the object that had it in memory; 0 for none. */
+  lost: number
   /** The newest change that no event tells. */
   cut: { sequence: number; id: string }
   holds(sequence: number): boolean
@@ -23,8 +25,9 @@ export type RingVerdict = { k: 'resumed'; withSnapshot: boolean } | { k: 'resync
  * a change only the snapshot's id says whether the device has seen it.
  */
 export function judgeCursor({ after, snapshotId }: RingCursor, ring: RingExtent): RingVerdict {
-  const { last, floor, cut } = ring
+  const { last, floor, lost, cut } = ring
   if (after > last) return { k: 'resync', reason: 'sequence_gap' }
+  if (after < lost) return { k: 'resync', reason: 'sequence_gap' }
   if (after < floor) return { k: 'resync', reason: 'lagged' }
   // Numbers that an object gave out and took with it when it died: what they told is not known.
   if (after > floor && !ring.holds(after)) return { k: 'resync', reason: 'sequence_gap' }

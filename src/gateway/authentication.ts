@@ -14,6 +14,7 @@ import { toWireTime } from '../protocol/time.ts'
 import { digestOf } from '../storage/digest.ts'
 import { isRetired, retire, type StoredDevice, saveDevice } from '../storage/gateway/devices.ts'
 import type { Devices } from './devices.ts'
+import { mannerOf } from './manner.ts'
 import { type GatewayParts, routerFields } from './parts.ts'
 import { deriveSuccessor, newSecret, type Successor } from './secrets.ts'
 import { BUSY_CONNECTIONS, type Farewell, type Unauthenticated } from './sockets.ts'
@@ -77,9 +78,9 @@ export class Authentication {
       saveDevice(sql, device)
       retire(sql, device.deviceId, proof.retired)
     })
-    const threadNames = request.wire_names === 'thread'
+    const manner = mannerOf(request)
     const { deviceId } = device
-    sockets.enter(socket, state, { deviceId, threadNames }, { evict: admitted.evict, nowMs })
+    sockets.enter(socket, state, { deviceId, ...manner }, { evict: admitted.evict, nowMs })
     sockets.send(socket, {
       type: 'authenticated',
       ...routerFields(this.#parts.identity(), state.greeting),
@@ -87,7 +88,7 @@ export class Authentication {
       device_name: device.name,
       ...proof.fields,
       ...(proof.expiresAtMs === null ? {} : { expires_at: toWireTime(proof.expiresAtMs) }),
-      ...(threadNames ? { wire_names: 'thread' } : {}),
+      ...(manner.threadNames ? { wire_names: 'thread' } : {}),
     } satisfies Authenticated)
   }
 

@@ -30,7 +30,11 @@ export class FanOut {
     const frames = new EventFrames(push.sessionId, push.registrationEpoch)
     for (const subscription of following) {
       subscription.wanted = newer(subscription.wanted, push)
-      if (subscription.phase === 'live') catchUp.deliver(subscription, { ...push, more: false }, frames)
+      if (subscription.phase === 'live') {
+        // Events that were left out are asked for: a snapshot does not stand for them (D34).
+        if (push.events.length === 0 && push.last > subscription.cursor) catchUp.start(subscription)
+        else catchUp.deliver(subscription, { ...push, more: false }, frames)
+      }
       // One that has given up on its session hears that it is there; others go on when their time has come.
       else if (subscription.phase === 'waiting' && subscription.goesOnAtMs === null)
         catchUp.start(subscription)

@@ -287,14 +287,17 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
         code: 'frame_too_large',
         message: `a message may have ${MAX_MESSAGE_BYTES} bytes`,
       })
-    this.#sockets.heard(socket, state, Date.now())
-    catchUp.heard(socket)
-    listPush.retry()
+    const goOn = () => {
+      catchUp.heard(socket)
+      listPush.retry()
+    }
+    if (this.#sockets.heard(socket, state, Date.now())) goOn()
     if (bytes > MAX_REQUEST_BYTES) return requests.refuseTooLarge(socket, state)
     const { decodeRequest } = await import('../protocol/remote/decode-request.ts')
     const now = this.#sockets.stateOf(socket)
     if (now.k !== 'device') return
-    const decoded = decodeRequest(message, now.threadNames ? 'thread' : 'session')
+    const names = now.threadNames ? 'thread' : 'session'
+    const decoded = decodeRequest(message, names, now.acknowledges)
     switch (decoded.k) {
       case 'request':
         return requests.serve(socket, now, decoded.request)
@@ -306,6 +309,14 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
         return this.#sockets.end(socket, {
           code: 'invalid_frame',
           message: 'token_ack names a rotation_id',
+        })
+      case 'flow_ack':
+        this.#sockets.acknowledged(socket, decoded.bytes)
+        return goOn()
+      case 'bad_flow_ack':
+        return this.#sockets.end(socket, {
+          code: 'invalid_frame',
+          message: 'flow_ack names how many bytes were read',
         })
     }
   }

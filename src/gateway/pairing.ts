@@ -31,6 +31,7 @@ import {
   saveFailures,
 } from '../storage/gateway/pairing.ts'
 import { REVOKED } from './devices.ts'
+import { mannerOf } from './manner.ts'
 import { type GatewayParts, routerFields } from './parts.ts'
 import type { OpenedPairing } from './rpc.ts'
 import { newCode, newSecret, newShortId } from './secrets.ts'
@@ -169,16 +170,16 @@ export class Pairing {
     if (!sockets.isOpen(socket)) return
     if (!this.#store(device, leaving)) return sockets.end(socket, NOT_STORED)
     for (const id of leaving) for (const [old] of sockets.devices(id)) sockets.end(old, REVOKED)
-    const threadNames = request.wire_names === 'thread'
+    const manner = mannerOf(request)
     const { deviceId } = device
-    sockets.enter(socket, state, { deviceId, threadNames }, { evict: admitted.evict, nowMs })
+    sockets.enter(socket, state, { deviceId, ...manner }, { evict: admitted.evict, nowMs })
     const answer: Paired = {
       type: 'paired',
       ...routerFields(this.#parts.identity(), state.greeting),
       device_id: device.deviceId,
       device_name: device.name,
       ...issued.fields,
-      ...(threadNames ? { wire_names: 'thread' } : {}),
+      ...(manner.threadNames ? { wire_names: 'thread' } : {}),
     }
     sockets.send(socket, answer)
   }

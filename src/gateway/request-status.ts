@@ -38,7 +38,12 @@ export class RequestStatus {
     const { deviceId, target } = question
     let status: ReceiptStatus | null = null
     try {
-      status = this.#deps.host.status(deviceId, target) ?? (await this.#ofSession(question))
+      // A request that names a session asks that session; one that names none may have been a host-wide one.
+      const host = () => this.#deps.host.status(deviceId, target)
+      status =
+        question.sessionId === null
+          ? (host() ?? (await this.#ofSession(question)))
+          : ((await this.#ofSession(question)) ?? host())
     } catch (error) {
       console.warn('the status of a request could not be told:', errorName(error))
     }

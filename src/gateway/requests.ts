@@ -14,6 +14,7 @@ import { type Answer, type Forward, tooMany } from './forward.ts'
 import type { HostOperations } from './host/host.ts'
 import { InFlight } from './in-flight.ts'
 import type { LiveList } from './live-list.ts'
+import { FLOW_ACK } from './manner.ts'
 import type { GatewayParts } from './parts.ts'
 import { misdirected, refusal } from './refusal.ts'
 import type { RequestStatus } from './request-status.ts'
@@ -97,10 +98,10 @@ export class Requests {
     const { operation, sessionId, registrationEpoch } = request
     switch (operation.type) {
       case 'list_sessions':
-        return read(this.#sessions(state.subscribed))
+        return read(this.#sessions(state, state.subscribed))
       case 'subscribe_sessions':
         parts.sockets.change(socket, { subscribed: true })
-        return read(this.#sessions(true))
+        return read(this.#sessions(state, true))
       case 'attach_session':
         return this.#attach(socket, state, request, operation.resume)
       case 'detach_session':
@@ -153,7 +154,7 @@ export class Requests {
     return null
   }
 
-  #sessions(subscribed: boolean): RemoteResult {
+  #sessions({ acknowledges }: DeviceSocket, subscribed: boolean): RemoteResult {
     const { parts, list, connect, host } = this.#deps
     const { gatewayId, instanceId } = parts.identity()
     return {
@@ -166,6 +167,8 @@ export class Requests {
         ...host.capabilities(),
         'token_rotation' as const,
         'desktops' as const,
+        // Where it is not named, the frame is an unknown one.
+        ...(acknowledges ? [FLOW_ACK] : []),
         ...(connect.isListening(Date.now()) ? (['connect_requests'] as const) : []),
       ],
     }

@@ -3,8 +3,9 @@ import { assertNever } from '../protocol/assert.ts'
 import type { Route } from '../protocol/remote/handshake-request.ts'
 import type { BareError, HandshakeResponse } from '../protocol/remote/handshake-response.ts'
 import { byteLength } from '../storage/limits.ts'
+import type { Manner } from './manner.ts'
 import { newShortId } from './secrets.ts'
-import { SlowReaders } from './slow-readers.ts'
+import { type KeptFlow, SlowReaders } from './slow-readers.ts'
 
 /** A frame is heard about once in this time: noting each would cost more than serving it. */
 const HEARD_EVERY_MS = 5_000
@@ -46,6 +47,8 @@ export type SocketState =
       heardAtMs: number
       /** Sessions that it follows. Absent: none. */
       attached?: KeptSubscription[]
+      /** It may acknowledge what it reads, so what it is sent is counted over sleeps, too (D35). */
+      acknowledges?: true
     } & Granted)
   /** It has been told why, or has gone; nothing that it still sends counts. */
   | { k: 'closed'; address: string }
@@ -55,7 +58,7 @@ export type OpenState = Exclude<SocketState, { k: 'closed' }>
 export type Unauthenticated = Exclude<OpenState, DeviceSocket>
 
 /** How the state is kept with its socket. Sockets outlive the release that took them in (D32). */
-type Kept = { v: 1; state: SocketState }
+type Kept = { v: 1; state: SocketState; flow?: KeptFlow }
 
 /** Of `BareError`, what the caller knows. */
 export type Farewell = Omit<BareError, 'type'>
@@ -77,6 +80,8 @@ export class Sockets {
   readonly #ctx: DurableObjectState
   /** A copy of what is kept with each socket; the platform's is the one that counts. */
   readonly #states = new WeakMap<WebSocket, SocketState>()
+  /** Sockets that were sent something since what was sent on them was kept. */
+  readonly #uncounted = new Set<WebSocket>()
 
   /** How much of what was sent may not have been read. */
   readonly readers: SlowReaders
@@ -112,6 +117,7 @@ export class Sockets {
       threadNames: false,
       subscribed: false,
       heardAtMs: nowMs,
+      acknowledges: true,
       ...granted,
     })
   }
@@ -122,22 +128,42 @@ export class Sockets {
     const kept: Kept | null = socket.deserializeAttachment()
     const state: SocketState = kept?.v === 1 ? kept.state : { k: 'closed', address: '' }
     this.#states.set(socket, state)
+    if (state.k !== 'closed' && kept?.flow) this.readers.restore(socket, kept.flow)
     return state
   }
 
   set(socket: WebSocket, state: SocketState): void {
     this.#states.set(socket, state)
-    socket.serializeAttachment({ v: 1, state } satisfies Kept)
+    this.#keep(socket, state)
+  }
+
+  #keep(socket: WebSocket, state: SocketState): void {
+    this.#uncounted.delete(socket)
+    const flow = state.k === 'device' && state.acknowledges ? { flow: this.readers.kept(socket) } : {}
+    socket.serializeAttachment({ v: 1, state, ...flow } satisfies Kept)
+  }
+
+  /** Keeps what was sent and acknowledged with the socket, once for all that happens in one go. */
+  #count(socket: WebSocket): void {
+    const state = this.stateOf(socket)
+    if (state.k !== 'device' || !state.acknowledges) return
+    if (this.#uncounted.size === 0)
+      queueMicrotask(() => {
+        for (const counted of this.#uncounted) this.#keep(counted, this.stateOf(counted))
+      })
+    this.#uncounted.add(socket)
   }
 
   /** The socket is a device's from here on; those that have to make room are told so. */
   enter(
     socket: WebSocket,
     { id, address, ...granted }: Unauthenticated,
-    { deviceId, threadNames }: { deviceId: string; threadNames: boolean },
+    { deviceId, threadNames, acknowledges }: Manner & { deviceId: string },
     { evict, nowMs }: { evict: readonly string[]; nowMs: number },
   ): void {
     this.#makeRoom(evict)
+    // What it has read is counted from the answer to this on.
+    this.readers.gone(socket)
     this.set(socket, {
       k: 'device',
       id,
@@ -146,6 +172,7 @@ export class Sockets {
       threadNames,
       subscribed: false,
       heardAtMs: nowMs,
+      ...(acknowledges ? { acknowledges } : {}),
       ...grantedOf(granted),
     })
   }
@@ -227,9 +254,17 @@ export class Sockets {
     return this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0
   }
 
-  heard(socket: WebSocket, state: DeviceSocket, nowMs: number): void {
-    this.readers.heard(socket)
+  /** @returns whether what was sent before is known to be read by that */
+  heard(socket: WebSocket, state: DeviceSocket, nowMs: number): boolean {
+    const hasRead = this.readers.heard(socket)
     if (nowMs - state.heardAtMs >= HEARD_EVERY_MS) this.change(socket, { heardAtMs: nowMs })
+    return hasRead
+  }
+
+  /** The device says how much it has read. */
+  acknowledged(socket: WebSocket, bytes: number): void {
+    this.readers.acknowledged(socket, bytes)
+    this.#count(socket)
   }
 
   /** Sends a frame; false when the socket has gone. */
@@ -242,6 +277,7 @@ export class Sockets {
     try {
       socket.send(text)
       this.readers.sent(socket, bytes)
+      this.#count(socket)
       return true
     } catch {
       // It has closed, and its close event tells the rest.

@@ -66,8 +66,9 @@ export const REMOTE_WIRE_HISTORY = [
   {
     version: 2,
     since: '0.6.0',
-    change: 'how far a decision has come, keys of encrypted messages, what calls were given',
-    requests: 'f903ecb252be5d21c57305198a5b143a89bc5cc4d262c2651cd888e76b5eb058',
-    responses: '03af13ef340eacfd2830a52bb26f092bd0a8b81d750db146d101a48c73b72d7e',
+    change:
+      'how far a decision has come, keys of encrypted messages, what calls were given, how much a device has read',
+    requests: 'f7214e7346c22bee5a15faa0cf3a703ea8bbd663f6e75d19341f12d0d9debe62',
+    responses: '14744b6099fd343a71e5e9a78ca5651d7295cff008b117d430c3aeeadc70e5c0',
   },
 ] as const

@@ -47,6 +47,7 @@ import { type ListGateway, Listing } from './listing.ts'
 import { forgetRequest, type LiveTurn, makeLiveTurn } from './live-turn.ts'
 import type { ChangeOptions } from './operations/ports.ts'
 import { OutboxPump } from './outbox-pump.ts'
+import { lockedSentence } from './remote/locked.ts'
 import { RemoteView } from './remote-view.ts'
 import { RowSource } from './row-source.ts'
 import { serveTurn } from './serve-turn.ts'
@@ -568,7 +569,11 @@ export class RunEngine {
     const nowMs = Date.now()
     if (type === 'text_delta') {
       live.thinking = endThinking(live.thinking, nowMs)
-      this.feed.text(text)
+      const locked = this.#locked
+      // Of a sealed session devices see that something is said, once in each answer, and never what (D47).
+      if (locked === null) this.feed.text(text)
+      else if (live.partial?.text === text) this.feed.text(locked)
+      else this.feed.thought()
     } else {
       live.thinking = thinkMore(live.thinking, text, nowMs)
       this.feed.thought()
@@ -580,7 +585,16 @@ export class RunEngine {
     const { state } = this.#checkpoint
     const live = this.#live
     if (!state?.active || live?.turnId !== state.active.turnId || live.partial === null) return null
-    return { text: live.partial.text, thoughts: thoughtsOf(live.thinking, Date.now()) }
+    const { text } = live.partial
+    return {
+      text: text === '' ? '' : (this.#locked ?? text),
+      thoughts: thoughtsOf(live.thinking, this.#committingAtMs ?? Date.now()),
+    }
+  }
+
+  get #locked(): string | null {
+    const { sealed } = this.#deps
+    return sealed === null ? null : lockedSentence(sealed.keyId)
   }
 
   /** A picture may be uploaded: as far as was known when the state last changed without an event, so that it changes with it. */
@@ -610,7 +624,10 @@ export class RunEngine {
     const { ringReserved: reserved, cut, watched = false } = counters
     const stored = store.extent()?.lastSeq ?? null
     const next = stored === null || state?.active ? reserved + 1 : stored + 1
-    return { next, reserved, cut: cut ?? { sequence: next - 1, id: newId() }, watched }
+    // A ring that is in memory alone went with the object before: whatever was told is not known any more (D04, D47).
+    const lost = this.#deps.sealed === null ? 0 : next - 1
+    const fresh = { sequence: next - 1, id: newId() }
+    return { next, reserved, lost, cut: lost > 0 ? fresh : (cut ?? fresh), watched }
   }
 
   /** A device begins to follow: from now on the gateway is told of events. */

@@ -19,7 +19,12 @@ const GATHER_MS = 75
 const MAX_REPLAY_BYTES = 1024 * 1024
 
 /** What is known of the events when the object comes up. */
-export type FeedStart = RingStart & { cut: SnapshotCut; watched: boolean }
+export type FeedStart = RingStart & {
+  /** Every event up to here was lost; 0 for none. */
+  lost: number
+  cut: SnapshotCut
+  watched: boolean
+}
 
 export type FeedDeps = {
   store: RingStore
@@ -49,6 +54,7 @@ export class Feed {
   readonly #deps: FeedDeps
   #ring: Ring
   #cut: SnapshotCut
+  readonly #lost: number
   readonly #text = new TextGatherer()
   readonly #pusher: EventPusher
   #flushTimer: ReturnType<typeof setTimeout> | null = null
@@ -59,6 +65,7 @@ export class Feed {
     this.#deps = deps
     this.#ring = new Ring(deps.store, start)
     this.#cut = start.cut
+    this.#lost = start.lost
     this.#pusher = new EventPusher(
       {
         gateway: () => {
@@ -171,7 +178,7 @@ export class Feed {
     const { last, floor } = this.#ring
     const verdict = judgeCursor(
       { after, snapshotId },
-      { last, floor, cut: this.#cut, holds: (sequence) => this.#ring.holds(sequence) },
+      { last, floor, lost: this.#lost, cut: this.#cut, holds: (sequence) => this.#ring.holds(sequence) },
     )
     return verdict.k === 'resync'
       ? this.#resync(verdict.reason)

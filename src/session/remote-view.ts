@@ -45,6 +45,7 @@ import {
 import type { SessionRow } from '../storage/session/session-row.ts'
 import type { Sql } from '../storage/session/sql.ts'
 import { type ContentResult, readContent } from './remote/content.ts'
+import { lockedSentence } from './remote/locked.ts'
 import { RunTimings } from './remote/run-timings.ts'
 import { ITEM_SIZES, shownName, thoughtFields, toRemoteMessage } from './remote/transcript-items.ts'
 import { WaitingFor } from './remote/waiting-for.ts'
@@ -263,6 +264,12 @@ export class RemoteView implements ProjectionFacts {
       }
     })
     return { tools, total }
+  }
+
+  /** What stands for the texts of a sealed session; null in a clear one (D47). */
+  locked(): string | null {
+    const { keyId } = this.#deps.session()
+    return keyId === null ? null : lockedSentence(keyId)
   }
 
   #response(turnId: string): string | null {

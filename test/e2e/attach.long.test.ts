@@ -1,3 +1,3 @@
 import { attachedE2e } from '../support/remote-device/attached/served-suites.ts'
 
-attachedE2e({ hibernating: false })
+attachedE2e({ hibernating: false, long: true })

@@ -176,6 +176,37 @@ describe('while the laptop asks', () => {
   })
 })
 
+describe('while nobody sits at the laptop', () => {
+  /** The run of a script waits for the phone; the batch that it waits for, and where. */
+  async function waiting(): Promise<{ within: Fields; batch_id: unknown }> {
+    const { within, snapshot } = await attach()
+    const batch = (snapshot.pending_approval ?? (await eventOf('approval_requested')).approval) as Fields
+    while (!io.stderr.includes('waiting for a paired device to decide'))
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    return { within, batch_id: batch.batch_id }
+  }
+  beforeEach(() => {
+    io = scriptedIo({ isTty: false })
+    replies = [MAKE]
+  })
+
+  test('[D46] the phone approves for it, where the owner allows that', async () => {
+    const running = run({ remoteApprove: true })
+    const { within, batch_id } = await waiting()
+    await phone.request({ type: 'resolve_approval', batch_id, choice: 'approve' }, within)
+    expect(await running).toMatchObject({ status: 'completed', exitCode: 0 })
+    expect(readFileSync(path.join(cwd, 'made.txt'), 'utf8')).toBe('hi\n')
+  })
+
+  test('[RF 19] the phone denies: the run is over', async () => {
+    const running = run({ remoteApprove: true })
+    const { within, batch_id } = await waiting()
+    await phone.request({ type: 'resolve_approval', batch_id, choice: 'deny' }, within)
+    expect(await running).toMatchObject({ status: 'idle', exitCode: 1 })
+    expect(io.stderr).toContain('stopped on another device')
+  })
+})
+
 describe('while the model speaks', () => {
   /** The model says something and then nothing more. */
   const speaking = (): { reply: Reply; release: () => void } => {

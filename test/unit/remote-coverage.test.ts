@@ -36,7 +36,7 @@ const RESERVED = [
   'result:error',
 ]
 /** Only where something is broken or slowed on purpose (D37): the tests in workerd of the gateway and of receipts. */
-const BY_FAULT = ['error:internal', 'error:owner_unavailable', 'error:rate_limited', 'status:received']
+const BY_FAULT = ['error:internal', 'status:received']
 /** Met by another black-box suite, whose file says the word. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   'error:incompatible_version': 'request-tests.ts',

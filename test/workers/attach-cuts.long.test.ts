@@ -9,7 +9,7 @@ const world = workersWorld(scriptModels())
 const CUTS = isFull() ? 1520 : 152
 
 test('[U01, U02] a device that is cut off every few events of a run loses nothing and repeats nothing', {
-  timeout: 600_000,
+  timeout: 1_200_000,
 }, async () => {
   await playCuts({ world, cuts: CUTS, seed: 7 })
   expect(await world.takeBreaches()).toEqual([])

@@ -4,5 +4,5 @@ import { scriptModels } from '../support/workers/scripted-models.ts'
 
 const world = workersWorld(scriptModels(), { sleepy: true })
 
+// The tests that flood a device need a gateway that remembers how much it sent.
 attachSuites(() => world)
-attachSuites(() => world, { long: true })

@@ -338,6 +338,20 @@ describe('what sessions tell', () => {
     expect(session.count('pull')).toBe(1)
   })
 
+  it('[D34] a snapshot does not stand for events that were left out of a push: they are asked for', async () => {
+    const session = await listed()
+    await attach(session)
+    session.happen(text('a'), text('b'))
+    session.replace('cut 1')
+    await session.push({ snapshot: session.snapshot() })
+    expect(await heard(3)).toEqual([
+      [1, 'a'],
+      [2, 'b'],
+      [2, 'snapshot'],
+    ])
+    await nothingMore()
+  })
+
   it('[D34] what is pushed while a pull is under way is neither lost nor sent twice', async () => {
     const session = await listed()
     await attach(session)

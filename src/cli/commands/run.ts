@@ -56,7 +56,8 @@ Examples:
   switchyard run --json "summarise CHANGES.md" > events.jsonl
 
 The answer goes to stdout, progress and questions to stderr. Without a terminal, whatever needs
-approval is declined unless --yes is given. Without a prompt, a conversation begins.
+approval is declined unless --yes is given; with --remote-approve it waits for a paired device instead.
+Without a prompt, a conversation begins.
 
 A line that you type while the run goes on is said to it at once: it cuts what the model is saying,
 and a tool at work is finished first. (In the background, a run wants \`< /dev/null\`.)`

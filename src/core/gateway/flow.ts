@@ -1,6 +1,7 @@
 /**
- * Whether a device reads what it is sent. The platform does not say how much of it still waits in this machine,
- * so it is estimated by a bucket per socket: what is sent fills it, time and signs of life empty it (D35).
+ * Whether a device reads what it is sent. The platform does not say how much of it still waits in this machine. A device
+ * that acknowledges says it; of others it is estimated by a bucket per socket: what is sent fills it, time and signs of
+ * life empty it (D35).
  */
 export type Flow = {
   /** Bytes that may not have been read, at `atMs`. */
@@ -8,8 +9,15 @@ export type Flow = {
   atMs: number
   /** The newest sign of life that has been counted; 0 for none. */
   heardAtMs: number
-  /** Since when the bucket has not been empty after it was full; null while it has not been full. */
+  /**
+   * Since when the bucket has not been empty after it was full; null while it has not been full. Of a device that
+   * acknowledges: since when it has not acknowledged anything more.
+   */
   fullSinceMs: number | null
+  /** UTF-8 bytes that were sent on the connection. */
+  sentBytes: number
+  /** The device has acknowledged: `level` is what it has not, and nothing but an acknowledgement lowers it. */
+  acknowledges: boolean
 }
 
 /** What a device is taken to read in a second. */
@@ -22,15 +30,41 @@ export const MAX_UNREAD_BYTES_IN_ALL = 32 * 1024 * 1024
 const ROOM_TO_GO_ON_BYTES = 1024 * 1024
 /** A device that takes in less than it is sent, and has said nothing for so long, has stopped reading. */
 const STUCK_MS = 120_000
+/** One that waits for room that only others can make is looked at this often. */
+const OTHERS_READ_MS = 10_000
 
-export const newFlow = (nowMs: number): Flow => ({ level: 0, atMs: nowMs, heardAtMs: 0, fullSinceMs: null })
+export const newFlow = (nowMs: number): Flow => ({
+  level: 0,
+  atMs: nowMs,
+  heardAtMs: 0,
+  fullSinceMs: null,
+  sentBytes: 0,
+  acknowledges: false,
+})
+
+/** The device has sent a frame: what was sent before has been read, unless it says itself how far it has come. */
+export const heard = (flow: Flow, nowMs: number): Flow =>
+  flow.acknowledges ? { ...flow, atMs: nowMs } : { ...newFlow(nowMs), sentBytes: flow.sentBytes }
+
+/**
+ * The device has read so much of what was sent. More than that counts as all of it, and less than it said before as
+ * nothing new.
+ * @param bytes since the connection began, as `sentBytes` counts them
+ */
+export function acknowledge(flow: Flow, bytes: number, nowMs: number): Flow {
+  const level = Math.max(0, flow.sentBytes - bytes)
+  if (flow.acknowledges && level >= flow.level) return { ...flow, atMs: nowMs }
+  const fullSinceMs = level > MAX_UNREAD_BYTES ? nowMs : null
+  return { ...flow, level, atMs: nowMs, fullSinceMs, acknowledges: true }
+}
 
 /**
  * The bucket as it stands now.
  * @param heardAtMs when the device last gave a sign of life, pings included: whoever sends has read what came before
  */
 export function settle(flow: Flow, heardAtMs: number, nowMs: number): Flow {
-  if (heardAtMs > flow.heardAtMs) return { ...newFlow(nowMs), heardAtMs }
+  if (flow.acknowledges) return { ...flow, atMs: nowMs }
+  if (heardAtMs > flow.heardAtMs) return { ...heard(flow, nowMs), heardAtMs }
   const drained = (Math.max(0, nowMs - flow.atMs) / 1000) * DRAIN_BYTES_PER_S
   const level = Math.max(0, flow.level - drained)
   return { ...flow, level, atMs: nowMs, fullSinceMs: level === 0 ? null : flow.fullSinceMs }
@@ -42,6 +76,7 @@ export function fill(flow: Flow, bytes: number): Flow {
   return {
     ...flow,
     level,
+    sentBytes: flow.sentBytes + bytes,
     fullSinceMs: level > MAX_UNREAD_BYTES ? (flow.fullSinceMs ?? flow.atMs) : flow.fullSinceMs,
   }
 }
@@ -67,8 +102,15 @@ export function limitFor(levels: readonly number[]): number {
 /** Events for this device have to wait. `flow` must be settled. */
 export const isFull = (flow: Flow, limit: number): boolean => flow.level > limit
 
-/** When a device that waits can go on, if nothing is heard of it before. `flow` must be settled. */
+/**
+ * When a device that waits can go on, if nothing is heard of it before; of one that acknowledges, when it has stopped
+ * reading, or the others may have made room. `flow` must be settled.
+ */
 export function goesOnAtMs(flow: Flow, limit: number): number {
+  if (flow.acknowledges && flow.level > limit) {
+    const nextLookMs = flow.atMs + OTHERS_READ_MS
+    return flow.fullSinceMs === null ? nextLookMs : Math.max(nextLookMs, flow.fullSinceMs + STUCK_MS)
+  }
   const surplus = flow.level - Math.max(0, limit - ROOM_TO_GO_ON_BYTES)
   return flow.atMs + Math.ceil((Math.max(0, surplus) / DRAIN_BYTES_PER_S) * 1000)
 }

@@ -8,9 +8,14 @@ export type ReusedInput = Pick<RunInput, 'workspace' | 'policy' | 'local_prefere
 
 /**
  * The input of a run that a device starts without a host (D07): policy, preferences and workspace of the last run, and of
- * its content nothing. `profile` is the id of a model, or `auto`, with which routing decides (D09).
+ * its content nothing. `profile` is the id of a model, or `auto`, with which routing decides (D09). `localOnly`: the words
+ * are for local models alone, whatever the last run allows (U37).
  */
-export const deviceRunInput = (last: ReusedInput, text: string, profile: string): RunInput => ({
+export const deviceRunInput = (
+  last: ReusedInput,
+  { text, localOnly }: { text: string; localOnly: boolean },
+  profile: string,
+): RunInput => ({
   input: { text, ...(profile === AUTO_PROFILE ? {} : { explicit_model: profile }) },
   workspace: {
     root: last.workspace.root,
@@ -18,7 +23,7 @@ export const deviceRunInput = (last: ReusedInput, text: string, profile: string)
     referenced_paths: [],
   },
   policy: last.policy,
-  local_preferences: last.local_preferences,
+  local_preferences: localOnly ? { ...last.local_preferences, local_only: true } : last.local_preferences,
   attachments: { files: [], instructions: [], invoked_skills: [], available_skills: [] },
 })
 

@@ -21,6 +21,8 @@ export type ProjectionFacts = {
   decision(): RemoteDecision | null
   /** When a turn ran, and how it ended. */
   timing(turnId: string): RemoteTurnTiming | null
+  /** What stands for the texts of a sealed session, which no device has the key to (D47, U35); null in a clear one. */
+  locked(): string | null
 }
 
 /** What devices are told of a step (RF 13): one event each, in order. What no event tells makes a snapshot due. */
@@ -34,14 +36,14 @@ function projected(event: RunEvent, facts: ProjectionFacts): RemoteEvent[] {
         {
           type: 'turn_started',
           turn_id: event.turnId,
-          prompt: headCut(event.prompt, MAX_MESSAGE_TEXT_BYTES),
+          prompt: headCut(facts.locked() ?? event.prompt, MAX_MESSAGE_TEXT_BYTES),
           origin: { kind: 'user' },
           ...timing(event.turnId, facts),
         },
       ]
     case 'tool_started': {
       const { id, name, arguments: args } = event
-      const detail = toolDetail(args)
+      const detail = facts.locked() === null ? toolDetail(args) : undefined
       return [
         {
           type: 'tool_started',
@@ -57,7 +59,7 @@ function projected(event: RunEvent, facts: ProjectionFacts): RemoteEvent[] {
           id,
           success,
           pending: false,
-          content: headCut(content, MAX_MESSAGE_TEXT_BYTES),
+          content: headCut(facts.locked() ?? content, MAX_MESSAGE_TEXT_BYTES),
         },
       ]
     }

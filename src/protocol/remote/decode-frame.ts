@@ -21,14 +21,25 @@ const Envelope = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('sessions'), sessions: z.array(row) }),
 ])
 /** The list with which a subscription begins, however much more a newer gateway says with it. */
-const ListAnswer = z.object({ type: z.literal('sessions'), sessions: z.array(row) })
+const ListAnswer = z.object({
+  type: z.literal('sessions'),
+  sessions: z.array(row),
+  capabilities: z.array(z.string()).optional().catch(undefined),
+})
 const BareError = z.object({ type: z.literal('error'), code: z.string(), message: z.string() })
 
 export type ListedRow = z.infer<typeof row>
 
 /** What a frame says. `null` in place of an event or a result: of a type that is not known here (contract, "Compatibility"). */
 export type ReceivedFrame =
-  | { k: 'response'; requestId: string; result: RemoteResult | null; listed: ListedRow[] | null }
+  | {
+      k: 'response'
+      requestId: string
+      result: RemoteResult | null
+      listed: ListedRow[] | null
+      /** What the gateway can do, of an answer with a list. */
+      capabilities: readonly string[]
+    }
   | { k: 'event'; sessionId: string; registrationEpoch: number; sequence: number; event: RemoteEvent | null }
   | { k: 'sessions'; sessions: ListedRow[] }
   /** The connection ends behind it. */
@@ -55,6 +66,7 @@ export function decodeFrame(text: string): ReceivedFrame {
         requestId: frame.request_id,
         result: result.success ? result.data : null,
         listed: list.success ? list.data.sessions : null,
+        capabilities: list.data?.capabilities ?? [],
       }
     }
     case 'event': {

@@ -1,4 +1,5 @@
 import type { RemoteErrorCode } from './errors.ts'
+import { FlowAck } from './flow-ack.ts'
 import type { RemoteResponse } from './frame.ts'
 import { MAX_REQUEST_ID_BYTES, REMOTE_PROTOCOL_VERSION, SUPPORTED_VERSIONS } from './limits.ts'
 import { isOperationType, namesSession } from './operation-kinds.ts'
@@ -24,6 +25,8 @@ export type Decoded =
   | { k: 'request'; request: RequestEnvelope }
   | { k: 'token_ack'; rotationId: string }
   | { k: 'bad_token_ack' }
+  | { k: 'flow_ack'; bytes: number }
+  | { k: 'bad_flow_ack' }
   | { k: 'refused'; response: RemoteResponse }
 
 function refused(requestId: string, code: RemoteErrorCode, message: string): Decoded {
@@ -45,19 +48,35 @@ const isRequestId = (id: unknown): id is string =>
   id.length <= MAX_REQUEST_ID_BYTES &&
   utf8Bytes(id) <= MAX_REQUEST_ID_BYTES
 
+/** The id of a frame that is refused as a whole, since it holds half a character: its sender waits for an answer. */
+function readableId(text: string): string {
+  try {
+    const frame: unknown = JSON.parse(text)
+    const id = isJsonObject(frame) ? frame.request_id : null
+    return isRequestId(id) && id.isWellFormed() ? id : ''
+  } catch {
+    return ''
+  }
+}
+
 /**
  * Reads a text frame after the handshake, in the order of RF 9 from its second check on: frames over the limit of a
  * request are the caller's. A refusal is a whole answer without a receipt, in the names of version 1, and its message
  * repeats nothing that was sent.
+ * @param acknowledges the connection named the capability `flow_ack`; to others that frame is an unknown one
  */
-export function decodeRequest(text: string, wireNames: WireNames): Decoded {
+export function decodeRequest(text: string, wireNames: WireNames, acknowledges = false): Decoded {
   const json = parseJson(text)
-  if (!json.ok) return refused('', 'invalid_request', 'The frame is not JSON.')
+  if (!json.ok) return refused(readableId(text), 'invalid_request', 'The frame is not JSON.')
   const frame = json.value
   if (!isJsonObject(frame)) return refused('', 'invalid_request', 'The frame is not a JSON object.')
   if (frame.type === 'token_ack') {
     const ack = TokenAck.safeParse(frame)
     return ack.success ? { k: 'token_ack', rotationId: ack.data.rotation_id } : { k: 'bad_token_ack' }
+  }
+  if (frame.type === 'flow_ack' && acknowledges) {
+    const ack = FlowAck.safeParse(frame)
+    return ack.success ? { k: 'flow_ack', bytes: ack.data.bytes } : { k: 'bad_flow_ack' }
   }
 
   const requestId = isRequestId(frame.request_id) ? frame.request_id : ''

@@ -22,6 +22,7 @@ export const HostCapability = z
     'token_rotation',
     'connect_requests',
     'desktops',
+    'flow_ack',
   ])
   .meta({ id: 'HostCapability' })
 export type HostCapability = z.infer<typeof HostCapability>

@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { asPublished, type JsonSchema } from '../execution/json-schemas.ts'
+import { FlowAck } from './flow-ack.ts'
 import { RemoteFrame } from './frame.ts'
 import { HandshakeRequest } from './handshake-request.ts'
 import { HandshakeResponse } from './handshake-response.ts'
@@ -13,6 +14,7 @@ import { TokenAck } from './token-ack.ts'
 export const REMOTE_REQUESTS = {
   'handshake-request': HandshakeRequest,
   'token-ack': TokenAck,
+  'flow-ack': FlowAck,
   request: RemoteRequest,
 } as const
 

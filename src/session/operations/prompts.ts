@@ -57,7 +57,12 @@ export class Prompts {
     if (!('text' in first) || first.disposition !== 'started')
       return () => this.#decide({ actor, name }, operation)
     const digest = deviceDigest(name, actor.deploymentProviders)
-    const start = await this.prepareRun(actor, first.text, digest, this.#deps.facts)
+    const start = await this.prepareRun(
+      actor,
+      { text: first.text, localOnly: false },
+      digest,
+      this.#deps.facts,
+    )
     return () => this.#decide({ actor, name }, operation, start)
   }
 
@@ -71,7 +76,10 @@ export class Prompts {
       case 'queued': {
         if (countQueued(sql) >= MAX_QUEUED_PROMPTS)
           return refusedForNow({ code: 'rate_limited', message: 'too many prompts wait in this session' })
-        const prompt = { id: this.#deps.newId(), text, actor: request.actor }
+        const { startedWith, state } = engine
+        // Another run may begin before it does, and send what is said in it elsewhere.
+        const localOnly = (startedWith !== null && isKeptLocal(startedWith)) || state?.remoteDeclined === true
+        const prompt = { id: this.#deps.newId(), text, localOnly, actor: request.actor }
         return {
           k: 'change',
           work: (tables) => enqueuePrompt(tables, prompt, this.#deps.nowMs()),
@@ -149,7 +157,7 @@ export class Prompts {
   /** What a run of a device needs, waited for (D07, D09). */
   async prepareRun(
     actor: Pick<Actor, 'deploymentProviders'>,
-    text: string,
+    prompt: { text: string; localOnly: boolean },
     digest: string,
     facts: () => Promise<MemoryFact[]>,
   ): Promise<PreparedRun> {
@@ -159,7 +167,8 @@ export class Prompts {
     const profile = this.#profile()
     const reused = last ?? (await this.#firstInput())
     if (reused === null) return { k: 'no_policy', runId }
-    const body = deviceRunInput(reused, text, profile)
+    const { text } = prompt
+    const body = deviceRunInput(reused, prompt, profile)
     const [access, remembered, policy] = await Promise.all([
       this.#deps.access(actor),
       facts(),

@@ -68,9 +68,7 @@ export class Successor {
     const queued = firstQueued(sql)
     if (queued === null) return
     const digest = deviceDigest(queued.id, queued.actor.deploymentProviders)
-    const start = await this.#prompts.prepareRun(queued.actor, queued.text, digest, () =>
-      factsOrNone(this.#deps),
-    )
+    const start = await this.#prompts.prepareRun(queued.actor, queued, digest, () => factsOrNone(this.#deps))
     // Something else may have happened while it was waited for; whatever it was wakes this again when it is over.
     if (
       !this.hasWork() ||

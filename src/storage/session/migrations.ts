@@ -83,7 +83,8 @@ export const SESSION_MIGRATIONS: readonly (readonly string[])[] = [
        UNIQUE (device_id, epoch, request_id)
      )`,
     `CREATE TABLE prompt_queue (
-       seq INTEGER PRIMARY KEY, id TEXT NOT NULL, text TEXT NOT NULL, actor TEXT NOT NULL, created_at INTEGER NOT NULL
+       seq INTEGER PRIMARY KEY, id TEXT NOT NULL, text TEXT NOT NULL, local_only INTEGER NOT NULL, actor TEXT NOT NULL,
+       created_at INTEGER NOT NULL
      )`,
     `CREATE TABLE uploads (
        device_id TEXT NOT NULL, attachment_id TEXT NOT NULL, mime_type TEXT NOT NULL, total_bytes INTEGER NOT NULL,

@@ -4,15 +4,18 @@ import { numberOf, type Sql, textOf } from './sql.ts'
 export type QueuedPrompt = {
   id: string
   text: string
+  /** It was said where no remote model was to hear it (U37). */
+  localOnly: boolean
   /** Who queued it, and what the run may use (D14). */
   actor: { id: string; deploymentProviders: boolean }
 }
 
-export function enqueuePrompt(sql: Sql, { id, text, actor }: QueuedPrompt, nowMs: number): void {
+export function enqueuePrompt(sql: Sql, { id, text, localOnly, actor }: QueuedPrompt, nowMs: number): void {
   sql.rows(
-    'INSERT INTO prompt_queue (id, text, actor, created_at) VALUES (?, ?, ?, ?)',
+    'INSERT INTO prompt_queue (id, text, local_only, actor, created_at) VALUES (?, ?, ?, ?, ?)',
     id,
     text,
+    localOnly ? 1 : 0,
     JSON.stringify(actor),
     nowMs,
   )
@@ -20,9 +23,14 @@ export function enqueuePrompt(sql: Sql, { id, text, actor }: QueuedPrompt, nowMs
 
 /** The one that runs next; null when none waits. */
 export function firstQueued(sql: Sql): QueuedPrompt | null {
-  const row = sql.rows('SELECT id, text, actor FROM prompt_queue ORDER BY seq LIMIT 1')[0]
+  const row = sql.rows('SELECT id, text, local_only, actor FROM prompt_queue ORDER BY seq LIMIT 1')[0]
   return row
-    ? { id: textOf(row, 'id'), text: textOf(row, 'text'), actor: JSON.parse(textOf(row, 'actor')) }
+    ? {
+        id: textOf(row, 'id'),
+        text: textOf(row, 'text'),
+        localOnly: numberOf(row, 'local_only') === 1,
+        actor: JSON.parse(textOf(row, 'actor')),
+      }
     : null
 }
 

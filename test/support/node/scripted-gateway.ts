@@ -46,6 +46,12 @@ export class ScriptedGateway {
   readonly upgrades: http.IncomingHttpHeaders[] = []
   /** Whether the session is on the live list. */
   listed = true
+  /** What it says that it can do; absent: nothing. */
+  capabilities: string[] | undefined
+  /** UTF-8 bytes that were sent on the present connection. */
+  sentBytes = 0
+  /** What clients said they have read. */
+  readonly acknowledged: number[] = []
   /** How attaching is answered; absent: with the state, or by going on where the cursor is the newest. */
   resync: ResyncReason | undefined
   #sequence = 10
@@ -63,7 +69,16 @@ export class ScriptedGateway {
 
   /** Resolves when the session is attached to. */
   async attached(): Promise<void> {
-    while (!this.#attached) await new Promise<void>((resolve) => this.#wake.push(resolve))
+    await this.#until(() => this.#attached)
+  }
+
+  /** Resolves when a client has said that it has read all that was sent. */
+  async allRead(): Promise<void> {
+    await this.#until(() => this.acknowledged.at(-1) === this.sentBytes)
+  }
+
+  async #until(holds: () => boolean): Promise<void> {
+    while (!holds()) await new Promise<void>((resolve) => this.#wake.push(resolve))
   }
 
   /** An event of the session: told to whoever is attached, and held for whoever comes back. */
@@ -88,7 +103,9 @@ export class ScriptedGateway {
 
   /** Sends any frame. */
   send(frame: Frame): void {
-    this.#socket?.send(JSON.stringify(frame))
+    const text = JSON.stringify(frame)
+    this.sentBytes += Buffer.byteLength(text)
+    this.#socket?.send(text)
   }
 
   list(): void {
@@ -105,10 +122,14 @@ export class ScriptedGateway {
   #opened(socket: WebSocket): void {
     this.#socket = socket
     this.#attached = false
+    this.sentBytes = 0
     socket.on('message', (data) => {
       const text = String(data)
       if (text === '{"type":"ping"}') return socket.send('{"type":"pong"}')
-      this.#serve(JSON.parse(text))
+      const frame = JSON.parse(text)
+      if (frame.type === 'flow_ack') this.acknowledged.push(frame.bytes)
+      else this.#serve(frame)
+      this.#awake()
     })
   }
 
@@ -119,7 +140,9 @@ export class ScriptedGateway {
       this.send({ kind: 'response', protocol_version: 1, request_id: request.request_id, result })
     if (operation.type === 'subscribe_sessions') {
       const sessions = this.listed ? [snapshotAt(0, '').session] : []
-      respond({ type: 'sessions', gateway_id: GATEWAY_ID, sessions, subscribed: true })
+      const { capabilities } = this
+      const can = capabilities ? { capabilities } : {}
+      respond({ type: 'sessions', gateway_id: GATEWAY_ID, sessions, subscribed: true, ...can })
       return
     }
     if (operation.type !== 'attach_session') return
@@ -134,6 +157,9 @@ export class ScriptedGateway {
       const snapshot = snapshotAt(this.#sequence, `s${this.#sequence}`)
       respond({ type: 'attached', gateway_id: GATEWAY_ID, ...resync, snapshot })
     }
+  }
+
+  #awake(): void {
     for (const wake of this.#wake.splice(0)) wake()
   }
 

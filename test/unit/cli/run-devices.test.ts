@@ -18,9 +18,12 @@ import {
   stream,
 } from '../../support/node/scripted-router.ts'
 import {
+  awaitingApproval,
   awaitingTool,
   call,
   completed,
+  failedTurn,
+  idle,
   paths,
   SESSION,
   sessionSummary,
@@ -117,6 +120,103 @@ describe('[D05] a question at the terminal that a device settles', () => {
     expect(await run()).toMatchObject({ status: 'idle', exitCode: 1 })
     expect(io.stderr).toContain('stopped on another device\n')
     expect(sent()).toEqual([])
+  })
+})
+
+describe('[D46] without a terminal, where the owner lets devices decide', () => {
+  const REMOTE = { remoteApprove: true }
+  const WAITING = 'waiting for a paired device to decide: Run this command? (Ctrl-C stops the run)\n'
+  const DISCLOSED = { provider: 'anthropic', model: 'm', paths: [] }
+  /** What happens once it says that it waits. */
+  function whenWaiting(happens: () => void): void {
+    const { err } = io
+    io.err = (text) => {
+      err(text)
+      if (text.includes('waiting for a paired device')) void gateway.attached().then(happens)
+    }
+  }
+  const starts = (end: unknown) => router.script('POST', paths.execute, stream(numbered(1, [end])))
+  beforeEach(() => {
+    io = scriptedIo({ isTty: false })
+  })
+
+  test('a command waits for a device, and is run when it approves', async () => {
+    starts(awaitingTool(MAKE))
+    whenWaiting(() => {
+      router.script('GET', paths.run, json(awaitingTool({ ...MAKE, decision: 'approved' })))
+      gateway.tell({ type: 'approval_resolved', batch_id: 'b1' })
+    })
+    then(completed('done'))
+    expect(await run(REMOTE)).toMatchObject({ status: 'completed', exitCode: 0 })
+    expect(io.stderr).toContain(`$ echo hi > made.txt\n${WAITING}`)
+    expect(io.stderr).toContain('approved on another device\n')
+    expect(readFileSync(path.join(cwd, 'made.txt'), 'utf8')).toBe('hi\n')
+    expect(sent()).toMatchObject([{ data: { results: [{ decision: 'approved' }] } }])
+  })
+
+  test('[RF 19] a device that denies stops the run', async () => {
+    starts(awaitingTool(MAKE))
+    whenWaiting(() => {
+      router.script('GET', paths.run, json({ status: 'idle', data: { trace_id: 'trace:1' } }))
+      gateway.tell({ type: 'turn_cancelled', turn_id: 'turn:1' })
+    })
+    expect(await run(REMOTE)).toMatchObject({ status: 'idle', exitCode: 1 })
+    expect(io.stderr).toContain('stopped on another device\n')
+    expect(io.stderr).not.toContain('--yes')
+    expect(sent()).toEqual([])
+  })
+
+  test('[EC 13] a gate waits as well, and a device that rejects it was somebody to ask', async () => {
+    starts(awaitingApproval('a1', 'remote_disclosure', DISCLOSED))
+    whenWaiting(() => {
+      const gate = { approval_id: 'a1', kind: 'remote_disclosure', detail: DISCLOSED }
+      const data = { trace_id: 'trace:1', approval: { ...gate, decision: 'rejected' } }
+      router.script('GET', paths.run, json({ status: 'awaiting_approval', data }))
+      gateway.tell({ type: 'approval_resolved', batch_id: 'a1' })
+    })
+    then(failedTurn('override_not_allowed'))
+    await run(REMOTE)
+    expect(io.stderr).toContain('waiting for a paired device to decide: Go on?')
+    expect(sent()).toMatchObject([{ data: { decisions: [{ decision: 'rejected' }] } }])
+    expect(io.stderr).not.toContain('--yes')
+  })
+
+  test('[U26] Ctrl-C stops the run that waits', async () => {
+    starts(awaitingTool(MAKE))
+    const stop = new AbortController()
+    whenWaiting(() => stop.abort())
+    then(idle)
+    expect(await run({ ...REMOTE, signal: stop.signal })).toMatchObject({ status: 'idle', exitCode: 130 })
+    expect(sent()).toMatchObject([{ type: 'break' }])
+  })
+
+  test('it is declined when no device can be reached', async () => {
+    starts(awaitingTool(MAKE))
+    router.upgraded = undefined
+    then(completed('done'))
+    expect(await run(REMOTE)).toMatchObject({ status: 'completed' })
+    expect(io.stderr).toContain('the gateway cannot be reached, so no device can be asked\n')
+    expect(io.stderr).toContain('--yes approves what would be asked')
+    expect(sent()).toMatchObject([{ data: { results: [{ decision: 'rejected' }] } }])
+  })
+
+  test('it is declined when the program is signed out while it waits', async () => {
+    starts(awaitingTool(MAKE))
+    whenWaiting(() => {
+      gateway.send({ type: 'error', code: 'revoked', message: 'signed out' })
+      gateway.drop()
+    })
+    then(completed('done'))
+    await run(REMOTE)
+    expect(sent()).toMatchObject([{ data: { results: [{ decision: 'rejected' }] } }])
+  })
+
+  test('nothing waits where the owner has not said so', async () => {
+    starts(awaitingTool(MAKE))
+    then(completed('done'))
+    await run()
+    expect(io.stderr).not.toContain('waiting')
+    expect(sent()).toMatchObject([{ data: { results: [{ decision: 'rejected' }] } }])
   })
 })
 

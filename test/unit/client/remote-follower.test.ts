@@ -141,6 +141,90 @@ describe('following a session', () => {
     expect(await told(1)).toEqual(['state 10'])
   })
 
+  test('[D35] what it has read it acknowledges every 512 KiB, and the rest when nothing more comes', async () => {
+    gateway.capabilities = ['flow_ack', 'from_the_future']
+    await follow()
+    for (let n = 0; n < 5; n++) gateway.tell(said('é'.repeat(100 * 1024)))
+    await told(6)
+    await gateway.allRead()
+    expect(gateway.acknowledged).toHaveLength(2)
+    const [first = 0] = gateway.acknowledged
+    expect(first).toBeGreaterThan(512 * 1024)
+    expect(first).toBeLessThan(gateway.sentBytes)
+    gateway.tell(said('a little'))
+    await gateway.allRead()
+    expect(gateway.acknowledged).toHaveLength(3)
+  })
+
+  test('[D35] on each connection it counts anew', async () => {
+    gateway.capabilities = ['flow_ack']
+    await follow()
+    gateway.tell(said('x'.repeat(600 * 1024)))
+    await told(2)
+    gateway.drop()
+    await gateway.attached()
+    gateway.tell(said('one'))
+    await told(3)
+    await gateway.allRead()
+    expect(gateway.sentBytes).toBeLessThan(10 * 1024)
+  })
+
+  test('[D35] to a gateway that does not say that it understands acknowledgements it sends none', async () => {
+    await follow()
+    gateway.tell(said('x'.repeat(600 * 1024)))
+    gateway.tell(said('one'))
+    await told(3)
+    gateway.drop()
+    // What was sent on the connection has arrived by then.
+    await gateway.attached()
+    expect(gateway.acknowledged).toEqual([])
+  })
+
+  describe('whether devices can be reached', () => {
+    const { signal } = new AbortController()
+
+    test('is known when the session is followed', async () => {
+      follower.start()
+      expect(await follower.reached(signal)).toBe(true)
+      expect(await follower.reached(signal)).toBe(true)
+    })
+
+    test('is denied when the gateway is not there', async () => {
+      router.upgraded = undefined
+      follower.start()
+      expect(await follower.reached(signal)).toBe(false)
+    })
+
+    test('is denied when nobody waits for it any more', async () => {
+      gateway.listed = false
+      follower.start()
+      const stop = new AbortController()
+      const reached = follower.reached(stop.signal)
+      stop.abort()
+      expect(await reached).toBe(false)
+      await follower.close()
+      expect(await follower.reached(signal)).toBe(false)
+    })
+
+    test('is open while the session is not listed', async () => {
+      gateway.listed = false
+      follower.start()
+      const reached = follower.reached(signal)
+      while (gateway.asked.length === 0) await new Promise((resolve) => setImmediate(resolve))
+      gateway.listed = true
+      gateway.list()
+      expect(await reached).toBe(true)
+    })
+
+    test('[D38] nothing is heard any more once the program was signed out', async () => {
+      await follow()
+      gateway.send({ type: 'error', code: 'revoked', message: 'signed out' })
+      gateway.drop()
+      await follower.ended
+      expect(await follower.reached(signal)).toBe(false)
+    })
+  })
+
   test('whoever was signed out does not come back', async () => {
     await follow()
     gateway.send({ type: 'error', code: 'revoked', message: 'signed out' })

@@ -5,6 +5,7 @@ import { judgeCursor, type RingExtent } from '../../../src/core/ring-cursor.ts'
 const ring = (changes: Partial<RingExtent> = {}): RingExtent => ({
   last: 20,
   floor: 10,
+  lost: 0,
   cut: { sequence: 12, id: 'newest' },
   holds: (sequence) => sequence > 10 && sequence <= 20 && sequence !== 15 && sequence !== 16,
   ...changes,
@@ -31,13 +32,17 @@ describe('[RF 12] a cursor', () => {
   })
 
   test('at sequence zero resumes with the id of the snapshot that it began with', () => {
-    const fresh = { last: 0, floor: 0, cut: { sequence: 0, id: 'first' }, holds: () => false }
+    const fresh = { last: 0, floor: 0, lost: 0, cut: { sequence: 0, id: 'first' }, holds: () => false }
     expect(verdict(0, 'first', fresh)).toEqual({ k: 'resumed', withSnapshot: false })
     expect(verdict(0, null, fresh)).toEqual({ k: 'resync', reason: 'sequence_gap' })
   })
 
   test('before what is held has lagged', () => {
     for (const after of [0, 9]) expect(verdict(after)).toEqual({ k: 'resync', reason: 'lagged' })
+  })
+
+  test('of which the events went with an object that had them in memory is a gap', () => {
+    expect(verdict(9, null, { lost: 10 })).toEqual({ k: 'resync', reason: 'sequence_gap' })
   })
 
   test('that was never given out, or whose event was lost, is a gap', () => {

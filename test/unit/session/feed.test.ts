@@ -42,7 +42,7 @@ class Rig {
         failed: () => {},
         keepAlive: () => {},
       },
-      { next: 1, reserved: 0, cut: { sequence: 0, id: 'cut-0' }, watched: false, ...start },
+      { next: 1, reserved: 0, lost: 0, cut: { sequence: 0, id: 'cut-0' }, watched: false, ...start },
     )
   }
 

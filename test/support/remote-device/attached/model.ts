@@ -13,6 +13,9 @@ export type ModelRun = {
   faults: readonly ScheduleFault[]
 }
 
+/** What takes an object out of memory while nothing runs in it, as the platform does at any time. */
+export const EVICTIONS = ['hibernate', 'close_gateway', 'evict_session'] as const
+
 /** An account serves so many schedules: its live list holds 32 sessions. */
 const PER_ACCOUNT = 25
 

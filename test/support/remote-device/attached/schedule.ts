@@ -1,8 +1,8 @@
 import type { Fields } from '../shapes.ts'
 import type { AttachedDevice, Outcome, SessionRef } from './device.ts'
-import { fieldsOf, listOfFields } from './items.ts'
+import { fieldsOf, type Item, listOfFields } from './items.ts'
 import { asking, COLOUR, READ, SHELL, type Stage, toolRequests } from './stage.ts'
-import type { ModelHold, ModelLine } from './world.ts'
+import type { HttpAnswer, ModelHold, ModelLine } from './world.ts'
 
 /** What may happen to the objects behind the wire while a schedule is played. */
 export type ScheduleFault = 'hibernate' | 'close_gateway' | 'evict_session' | 'crash_session'
@@ -28,6 +28,9 @@ type Mutation = {
 
 /** A prompt of the laptop, and the status it was answered with. */
 type LaptopPrompt = { mark: string; status: number | null }
+
+/** How often all is quiet between two actions. */
+const QUIET = 0.1
 
 const EMPTY_LINE: ModelLine = { pieces: ['So be it.'] }
 
@@ -82,14 +85,16 @@ export class Schedule {
     await this.#stage.run(id, `${this.#word} begin`)
     await this.#ensureConnected(this.#witness)
     this.#session = await this.#stage.refOf(this.#witness, id)
-    for (const device of this.#devices) {
-      await this.#ensureConnected(device)
-      await device.attach(this.#session)
-    }
+    await Promise.all(
+      this.#devices.map(async (device) => {
+        await this.#ensureConnected(device)
+        await device.attach(this.#session)
+      }),
+    )
     this.#stage.world.script(this.#word, ...this.#lines(), EMPTY_LINE)
     for (let step = 0; step < this.#options.steps; step++) {
       await this.#step()
-      if (this.#chance(0.15)) await this.#quiet('in between')
+      if (this.#chance(QUIET)) await this.#quiet('in between')
     }
     await this.#finish()
   }
@@ -346,11 +351,11 @@ export class Schedule {
   }
 
   /** Lets the model speak until the run waits for somebody, or is over. */
-  async #rest(): Promise<void> {
+  async #rest(): Promise<HttpAnswer> {
     for (let round = 0; ; round++) {
       this.#release()
-      const { status, body } = await this.#stage.currentRun(this.#session.id)
-      if (status !== 200 || body.status !== 'running') return
+      const run = await this.#stage.currentRun(this.#session.id)
+      if (run.status !== 200 || run.body.status !== 'running') return run
       if (round > 400) throw new Error('the run does not come to rest')
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
@@ -370,38 +375,57 @@ export class Schedule {
     return work
   }
 
-  /** Every view agrees with what a device sees that attaches now, and with what the laptop sees. */
-  async #quiet(where: string): Promise<void> {
-    this.#note(`quiet ${where}`)
+  /** Everyone is there and has its answers, and nothing goes on. Tells where the run stands. */
+  async #settle(): Promise<HttpAnswer> {
     await this.#gather()
-    await this.#rest()
     await this.#settleInFlight()
     await this.#lettingGoOn(Promise.all(this.#turns))
     this.#turns.clear()
-    await this.#rest()
+    return this.#rest()
+  }
+
+  /** Every view agrees with what a device sees that attaches now, and with what the laptop sees. */
+  async #quiet(where: string): Promise<void> {
+    this.#note(`quiet ${where}`)
+    const run = await this.#settle()
     const { known, fresh } = await this.#stage.agreement(this.#session, this.#devices, this.#witness)
     for (const [index, state] of known.entries()) {
       const [left, right] = [JSON.stringify(state), JSON.stringify(fresh[index])]
       if (left !== right)
         throw new Error(`device ${index + 1} knows\n${left}\nand a fresh attach shows\n${right}`)
     }
-    await this.#laptopAgrees()
+    this.#runAgrees(run)
+    await this.#transcriptAgrees()
   }
 
-  async #laptopAgrees(): Promise<void> {
-    const { status, body } = await this.#stage.currentRun(this.#session.id)
-    const view = this.#witness.view(this.#session)
-    if (status !== 200 || body.status === 'running') return
-    const open = view.items.flatMap((item) =>
-      item.kind === 'tool' && item.state === 'open' ? [item.id] : [],
-    )
-    if (body.status === 'awaiting_tool') {
-      const asked = toolRequests(body).map(({ call_id: id }) => String(id))
-      const missing = asked.filter((id) => !open.includes(id))
-      if (missing.length > 0) throw new Error(`the laptop is asked for ${missing}, and devices see ${open}`)
-      if (view.turn === null) throw new Error('the laptop is asked for calls and devices see no turn')
-    } else if (view.turn === null && open.length > 0)
-      throw new Error(`calls are open without a turn: ${open}`)
+  /** What the laptop is asked for is what devices see open. */
+  #runAgrees({ body }: HttpAnswer): void {
+    const { turn, items } = this.#witness.view(this.#session)
+    const open = items.flatMap((item) => (item.kind === 'tool' && item.state === 'open' ? [item.id] : []))
+    if (turn === null && open.length > 0) throw new Error(`calls are open without a turn: ${open}`)
+    if (body.status !== 'awaiting_tool') return
+    if (turn === null) throw new Error('the laptop is asked for calls and devices see no turn')
+    const asked = toolRequests(body).map(({ call_id: id }) => String(id))
+    // Of a turn that died with its object the results are asked for again, and devices have seen them (EC 5.8).
+    const isKnown = (id: string) =>
+      this.#crashed ? items.some((item) => item.kind === 'tool' && item.id === id) : open.includes(id)
+    const missing = asked.filter((id) => !isKnown(id))
+    if (missing.length > 0) throw new Error(`the laptop is asked for ${missing}, and devices see ${open}`)
+  }
+
+  /** What the laptop reads of the conversation is what devices see of it. */
+  async #transcriptAgrees(): Promise<void> {
+    for (let attempt = 0; ; attempt++) {
+      const { session } = await this.#stage.must('GET', `/sessions/${this.#session.id}`)
+      const seen = this.#witness.view(this.#session).items.flatMap(spoken)
+      // Devices are shown the end of a long one.
+      const read = listOfFields(fieldsOf(session).messages).flatMap(spokenOf).slice(-seen.length)
+      const [left, right] = [JSON.stringify(seen), JSON.stringify(read)]
+      if (left === right) return
+      // Something that was queued may have begun in between.
+      if (attempt === 3) throw new Error(`devices see\n${left}\nand the laptop reads\n${right}`)
+      await this.#witness.attach(this.#session)
+    }
   }
 
   /** Ends what is under way, and counts what became of everything that was sent. */
@@ -411,31 +435,28 @@ export class Schedule {
       if (mutation.answers.length === 0 || this.#chance(0.2)) this.#send(mutation)
       await this.#settleInFlight()
     }
+    const [device] = this.#devices
+    if (device === undefined) throw new Error('a schedule without devices')
     for (let round = 0; ; round++) {
       if (round > 60) throw new Error('the session does not end')
-      await this.#quiet('at the end')
-      const view = this.#witness.view(this.#session)
+      await this.#settle()
+      await device.drained()
+      const view = device.view(this.#session)
       if (view.turn === null && view.pendingPrompts.length === 0) break
-      if (view.pendingQuestion !== null && this.#devices[0] !== undefined)
-        await this.#answer(this.#devices[0])
-      else if (view.turn !== null && view.pendingApproval === null && round > 40) await this.#cancelAny()
+      if (view.pendingQuestion !== null) await this.#answer(device)
+      else if (view.turn !== null && view.pendingApproval === null && round > 40) await this.#cancel(device)
       else {
-        if (view.pendingApproval !== null && this.#devices[0] !== undefined)
-          await this.#decide(this.#devices[0])
+        if (view.pendingApproval !== null) await this.#decide(device)
         await this.#laptopGoesOn()
       }
       await this.#settleInFlight()
     }
+    await this.#quiet('at the end')
     this.#answersAgree()
     await this.#appliedOnce()
     for (const device of this.#devices) device.throwBreach()
     this.#witness.throwBreach()
     for (const device of [...this.#devices, this.#witness]) await device.detach(this.#session)
-  }
-
-  async #cancelAny(): Promise<void> {
-    const [device] = this.#devices
-    if (device !== undefined) await this.#cancel(device)
   }
 
   /** Every copy of a request was answered alike. */
@@ -485,6 +506,14 @@ export class Schedule {
     }
     return messages.filter(({ role }) => role === 'user').map(({ content }) => String(fieldsOf(content).text))
   }
+}
+
+/** Who said what. Tools have no messages of their own for the laptop. */
+const spoken = (item: Item): [string, string][] => (item.kind === 'tool' ? [] : [[item.kind, item.text.head]])
+
+function spokenOf({ role, content }: Fields): [string, string][] {
+  const text = String(fieldsOf(content).plaintext)
+  return role === 'assistant' && text === '' ? [] : [[String(role), text]]
 }
 
 const isUndecided = (result: Fields): boolean =>

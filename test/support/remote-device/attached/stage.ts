@@ -208,22 +208,29 @@ export class Stage {
     followers: readonly AttachedDevice[],
     witness: AttachedDevice,
   ): Promise<{ known: ShownState[]; fresh: ShownState[] }> {
+    const attachNow = async (): Promise<ShownState> => {
+      const { result } = await witness.attach(session)
+      if (result.type !== 'attached') throw new Error(`a fresh attach was answered ${JSON.stringify(result)}`)
+      return witness.view(session).shown()
+    }
+    const first = await attachNow()
+    const reached = async (follower: AttachedDevice, { cursor }: ShownState): Promise<ShownState> => {
+      await follower.until(session, (view) => view.cursor >= cursor, `sequence ${cursor}`)
+      await follower.drained()
+      return follower.view(session).shown()
+    }
+    const states = await Promise.all(followers.map((follower) => reached(follower, first)))
     const pairs: { known: ShownState; fresh: ShownState }[] = []
-    for (const follower of followers) {
-      for (let attempt = 0; ; attempt++) {
-        const { result } = await witness.attach(session)
-        if (result.type !== 'attached')
-          throw new Error(`a fresh attach was answered ${JSON.stringify(result)}`)
-        const fresh = witness.view(session).shown()
-        await follower.until(session, (view) => view.cursor >= fresh.cursor, `sequence ${fresh.cursor}`)
-        await follower.drained()
-        const known = follower.view(session).shown()
-        // Something happened in between.
-        const moved = known.cursor !== fresh.cursor || known.snapshotId !== fresh.snapshotId
-        if (moved && attempt < 5) continue
-        pairs.push(comparable(known, fresh))
-        break
+    for (const [index, follower] of followers.entries()) {
+      let fresh = first
+      let known = states[index] ?? (await reached(follower, first))
+      const hasMoved = () => known.cursor !== fresh.cursor || known.snapshotId !== fresh.snapshotId
+      // Something happened in between.
+      for (let attempt = 0; attempt < 5 && hasMoved(); attempt++) {
+        fresh = await attachNow()
+        known = await reached(follower, fresh)
       }
+      pairs.push(comparable(known, fresh))
     }
     return { known: pairs.map(({ known }) => known), fresh: pairs.map(({ fresh }) => fresh) }
   }

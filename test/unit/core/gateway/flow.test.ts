@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import {
+  acknowledge,
   type Flow,
   fill,
   goesOnAtMs,
+  heard,
   isFull,
   isStuck,
   limitFor,
@@ -43,6 +45,8 @@ describe('[D35] what a device may not have read', () => {
       atMs: NOW_MS + 2,
       heardAtMs: NOW_MS + 1,
       fullSinceMs: null,
+      sentBytes: 8 * MIB,
+      acknowledges: false,
     })
   })
 
@@ -122,5 +126,56 @@ describe('[D35] a device that stopped reading', () => {
 
   test('is none that is sent less than it is taken to read', () => {
     expect(isStuck(sentEachSecond(200 * KIB, 600))).toBe(false)
+  })
+})
+
+describe('[D35] what a device that acknowledges has not read', () => {
+  test('is what was sent and not acknowledged, from the first acknowledgement on', () => {
+    const flow = acknowledge(sent(3 * MIB), MIB, NOW_MS)
+    expect(flow.level).toBe(2 * MIB)
+    expect(fill(flow, KIB).level).toBe(2 * MIB + KIB)
+  })
+
+  test('counts from the beginning, whatever was estimated to be read', () => {
+    const estimated = settle(sent(MIB), NOW_MS + 1, NOW_MS + 2)
+    expect(estimated.level).toBe(0)
+    expect(acknowledge(fill(heard(estimated, NOW_MS + 3), KIB), 0, NOW_MS + 4).level).toBe(MIB + KIB)
+  })
+
+  test('is lowered by nothing else: no time, no ping, no other frame', () => {
+    const flow = acknowledge(sent(3 * MIB), MIB, NOW_MS)
+    expect(settle(heard(flow, NOW_MS + 1), NOW_MS + 2, NOW_MS + 600_000).level).toBe(2 * MIB)
+  })
+
+  test('is not raised by an acknowledgement that comes late', () => {
+    const flow = acknowledge(sent(3 * MIB), 2 * MIB, NOW_MS)
+    expect(acknowledge(flow, MIB, NOW_MS).level).toBe(MIB)
+  })
+
+  test('is nothing when more is acknowledged than was sent, and what is sent then counts', () => {
+    const flow = acknowledge(sent(MIB), 8 * MIB, NOW_MS)
+    expect(flow.level).toBe(0)
+    expect(fill(flow, KIB).level).toBe(KIB)
+  })
+
+  test('ends the connection when it is over 4 MiB and nothing more was acknowledged for 120 s', () => {
+    const flow = fill(acknowledge(newFlow(NOW_MS), 0, NOW_MS), 5 * MIB)
+    expect(isStuck(settle(flow, 0, NOW_MS + 119_999))).toBe(false)
+    expect(isStuck(settle(flow, 0, NOW_MS + 120_000))).toBe(true)
+    const same = acknowledge(settle(flow, 0, NOW_MS + 60_000), 0, NOW_MS + 60_000)
+    expect(isStuck(settle(same, 0, NOW_MS + 120_000))).toBe(true)
+    const more = acknowledge(settle(flow, 0, NOW_MS + 60_000), 1, NOW_MS + 60_000)
+    expect(isStuck(settle(more, 0, NOW_MS + 179_999))).toBe(false)
+    expect(isStuck(settle(more, 0, NOW_MS + 180_000))).toBe(true)
+  })
+
+  test('is looked at again when it may have stopped reading', () => {
+    const flow = fill(acknowledge(newFlow(NOW_MS), 0, NOW_MS), 5 * MIB)
+    expect(goesOnAtMs(settle(flow, 0, NOW_MS + 1_000), limit)).toBe(NOW_MS + 120_000)
+  })
+
+  test('is looked at again soon when only other devices can make room for it', () => {
+    const flow = fill(acknowledge(newFlow(NOW_MS), 0, NOW_MS), MIB)
+    expect(goesOnAtMs(flow, KIB)).toBe(NOW_MS + 10_000)
   })
 })

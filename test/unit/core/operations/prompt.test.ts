@@ -3,6 +3,8 @@ import { deviceRunInput, firstInput } from '../../../../src/core/operations/devi
 import { dispositionOf, readPrompt } from '../../../../src/core/operations/prompt.ts'
 import { makeFile, makeRequest, makeRule } from '../../../support/core/builders.ts'
 
+const NOW = { text: 'now', localOnly: false }
+
 describe('the words of a prompt', () => {
   test('[RF 16] are trimmed, and stay as they are inside', () => {
     expect(readPrompt(' \n fix\n  it \t')).toEqual({ ok: true, value: 'fix\n  it' })
@@ -64,7 +66,7 @@ describe('the input of a run that a device starts', () => {
   })
 
   test('[D07] is the policy, the preferences and the workspace of the last one, and nothing of what it brought', () => {
-    expect(deviceRunInput(last, 'now', 'auto')).toEqual({
+    expect(deviceRunInput(last, NOW, 'auto')).toEqual({
       input: { text: 'now' },
       workspace: { root: '/code', git_branch: 'main', referenced_paths: [] },
       policy: last.policy,
@@ -74,7 +76,7 @@ describe('the input of a run that a device starts', () => {
   })
 
   test('[D09] names the model of the profile that was chosen', () => {
-    expect(deviceRunInput(last, 'now', 'ollama/small').input).toEqual({
+    expect(deviceRunInput(last, NOW, 'ollama/small').input).toEqual({
       text: 'now',
       explicit_model: 'ollama/small',
     })
@@ -82,10 +84,19 @@ describe('the input of a run that a device starts', () => {
 
   test('[D07] in a session without a run it says nothing of a machine', () => {
     const published = { policy: last.policy, localPreferences: last.local_preferences }
-    expect(deviceRunInput(firstInput(published), 'now', 'auto')).toMatchObject({
+    expect(deviceRunInput(firstInput(published), NOW, 'auto')).toMatchObject({
       workspace: { root: '', referenced_paths: [] },
       policy: last.policy,
       local_preferences: last.local_preferences,
     })
+  })
+
+  test('[U37] what was queued where no remote model was to hear it stays with local ones', () => {
+    const input = deviceRunInput(
+      makeRequest({ privacy: { remote: { mode: 'allow' } } }),
+      { text: 'mine', localOnly: true },
+      'auto',
+    )
+    expect(input.local_preferences.local_only).toBe(true)
   })
 })

@@ -32,6 +32,7 @@ const facts: ProjectionFacts = {
   question: () => question,
   decision: () => decision,
   timing: (turnId) => ({ turn_id: turnId, elapsed_work_ms: 7 }),
+  locked: () => null,
 }
 const timing = { turn_id: 'turn:r', elapsed_work_ms: 7 }
 const text = (words: string) => ({
@@ -103,10 +104,30 @@ describe('what devices are told of an event', () => {
       { type: 'decision_moved', approvalId: 'x' },
     ]
     expect(projectEvents(other, facts)).toEqual([])
-    const none = { batch: () => null, question: () => null, decision: () => null, timing: () => null }
+    const none = {
+      batch: () => null,
+      question: () => null,
+      decision: () => null,
+      locked: () => null,
+      timing: () => null,
+    }
     expect(projectEvents(CASES.map(([event]) => event).slice(6, 10), none)).toEqual([
       { type: 'approval_resolved', batch_id: 'b' },
     ])
+  })
+
+  it('[D47][U35] of a sealed session tells no text: a fixed sentence stands for each', () => {
+    const events = projectEvents(
+      CASES.map(([event]) => event),
+      { ...facts, locked: () => 'Locked.' },
+    )
+    const told = JSON.stringify(events)
+    for (const event of events) if (event.type === 'tool_started') expect(event.tool.detail).toBeUndefined()
+    for (const [event] of CASES) {
+      if ('prompt' in event && event.type === 'turn_started') expect(told).not.toContain(event.prompt)
+      if (event.type === 'tool_finished') expect(told).not.toContain(event.content)
+    }
+    expect(told).toContain('Locked.')
   })
 
   it('[RF 14] leaves out clocks that nobody knows', () => {

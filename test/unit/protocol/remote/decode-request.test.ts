@@ -44,10 +44,15 @@ describe('[RF 9] a request', () => {
     ['null', 'null'],
     ['text', '"list_sessions"'],
     ['half a character in a text', withText(list, 'request_id', '"r\\udc00"')],
-    ['half a character in a field nobody knows', withText(list, 'later', '"\\uD83D"')],
-    ['half a character in a name', JSON.stringify(list).replace('{', '{"\\ud83d x":1,')],
   ])('that is %s is refused without an id', (_, text) => {
     expect(outcome(text)).toBe('invalid_request')
+  })
+
+  test.each([
+    ['a field nobody knows', withText(list, 'later', '"\\uD83D"')],
+    ['a name', JSON.stringify(list).replace('{', '{"\\ud83d x":1,')],
+  ])('with half a character in %s is refused under its id: its sender waits', (_, text) => {
+    expect(outcome(text)).toBe('invalid_request r-1')
   })
 
   test('may write characters beyond the first plane by two escapes, and backslashes before a u', () => {
@@ -279,6 +284,25 @@ describe('[RF 9] a request', () => {
         decoded.k === 'refused' && decoded.response,
       )
     }
+  })
+})
+
+describe('[D35] a frame that says how much was read', () => {
+  const said = (bytes?: unknown, acknowledges = true) =>
+    decodeRequest(JSON.stringify({ type: 'flow_ack', bytes }), 'session', acknowledges)
+
+  test('names bytes, from none on', () => {
+    expect(said(0)).toEqual({ k: 'flow_ack', bytes: 0 })
+    expect(said(524_288)).toEqual({ k: 'flow_ack', bytes: 524_288 })
+    expect(decodeRequest('{"type":"flow_ack","bytes":1,"later":1}', 'thread', true).k).toBe('flow_ack')
+  })
+
+  test.each([undefined, null, '1', -1, 0.5, 2 ** 60, {}])('is bad where it says %j', (bytes) => {
+    expect(said(bytes)).toEqual({ k: 'bad_flow_ack' })
+  })
+
+  test.each([1, -1])('is an unknown frame where the capability was not named (%j)', (bytes) => {
+    expect(said(bytes, false)).toMatchObject({ response: { result: { code: 'invalid_request' } } })
   })
 })
 

@@ -48,6 +48,10 @@ describe('golden files of the remote protocol', () => {
   test.each(goldensOf('token-ack'))('$path is read as an acknowledgement', ({ wire }) => {
     expect(decodeRequest(JSON.stringify(wire), 'session').k).toBe('token_ack')
   })
+
+  test.each(goldensOf('flow-ack'))('$path is read as what a device has read', ({ wire }) => {
+    expect(decodeRequest(JSON.stringify(wire), 'session', true).k).toBe('flow_ack')
+  })
 })
 
 describe('the golden files of', () => {

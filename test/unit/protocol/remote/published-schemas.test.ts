@@ -45,6 +45,7 @@ describe('a published schema', () => {
     const accepts = (name: (typeof DOCUMENT_NAMES)[number], wire: unknown) =>
       validators.get(name)?.safeParse(wire).success
     expect(accepts('token-ack', { type: 'token_ack' })).toBe(false)
+    expect(accepts('flow-ack', { type: 'flow_ack', bytes: -1 })).toBe(false)
     expect(
       accepts('request', { protocol_version: 1, request_id: 'r', operation: { type: 'teleport' } }),
     ).toBe(false)

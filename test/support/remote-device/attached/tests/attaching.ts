@@ -2,8 +2,12 @@ import { expect } from 'vitest'
 import type { Fields } from '../../shapes.ts'
 import { isError } from '../device.ts'
 import { fieldsOf } from '../items.ts'
+import type { SessionView } from '../reducer.ts'
 import { READ } from '../stage.ts'
 import type { AttachTest } from './attach-test.ts'
+
+/** Nearly as much as one answer may hold: three of them are more than a ring keeps (D33). */
+const FLOOD = { pieces: Array.from({ length: 120 }, () => 'y'.repeat(16 * 1024)) }
 
 /** "Attaching, ordering and resuming". */
 export const ATTACHING: readonly AttachTest[] = [
@@ -245,11 +249,7 @@ export const ATTACHING: readonly AttachTest[] = [
     run: async (stage) => {
       const { device, session } = await stage.attached()
       device.cut()
-      const piece = 'x'.repeat(32 * 1024)
-      await stage.run(
-        session.id,
-        `${stage.script({ pieces: Array.from({ length: 170 }, () => piece) })} much`,
-      )
+      for (let run = 0; run < 3; run++) await stage.run(session.id, `${stage.script(FLOOD)} much`)
       expect((await device.comeBack(session)).result).toMatchObject({ type: 'attached', resync: 'lagged' })
     },
   },
@@ -260,21 +260,21 @@ export const ATTACHING: readonly AttachTest[] = [
     run: async (stage) => {
       const { device: slow, session } = await stage.attached()
       const quick = await stage.follower(session)
-      const piece = 'y'.repeat(16 * 1024)
-      const part = { pieces: Array.from({ length: 128 }, () => piece), calls: [READ] }
-      const word = stage.script(...Array.from({ length: 7 }, () => part), { pieces: ['Enough.'] })
-      let envelope = await stage.run(session.id, `${word} flood`)
-      for (let round = 0; round < 7; round++) {
+      for (let run = 0; run < 7; run++) {
+        await stage.run(session.id, `${stage.script(FLOOD)} flood`)
         // Whatever a device sends shows that it reads.
         await quick.drained()
-        envelope = (await stage.results(session.id, envelope)).body
       }
-      await quick.until(session, ({ turn }) => turn === null, 'the end')
+      await stage.run(session.id, `${stage.script({ pieces: ['Enough.'] })} stop`)
+      const isEnd = ({ turn, items }: SessionView) => {
+        const last = items.at(-1)
+        return turn === null && last?.kind === 'assistant' && last.text.head === 'Enough.'
+      }
+      await quick.until(session, isEnd, 'the end')
       await slow.drained()
+      await slow.until(session, isEnd, 'the end')
       const from = slow.log.findIndex(({ event }) => fieldsOf(event ?? {}).type === 'resync_required')
       expect(slow.log[from]).toMatchObject({ event: { reason: 'lagged' } })
-      const view = await slow.until(session, ({ turn }) => turn === null, 'the end')
-      expect(view.items.at(-1)).toMatchObject({ text: { head: 'Enough.' } })
       expect(quick.log.some(({ event }) => fieldsOf(event ?? {}).type === 'resync_required')).toBe(false)
     },
   },

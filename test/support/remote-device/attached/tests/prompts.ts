@@ -1,6 +1,10 @@
 import { expect } from 'vitest'
+import { fieldsOf } from '../items.ts'
 import { READ, SHELL } from '../stage.ts'
 import type { AttachTest } from './attach-test.ts'
+
+/** Prompts that may wait in a session. */
+const QUEUE_LIMIT = 100
 
 /** "Operations": prompts, steering, the queue, and stopping a turn. */
 export const PROMPTS: readonly AttachTest[] = [
@@ -216,6 +220,43 @@ export const PROMPTS: readonly AttachTest[] = [
       expect(offered).toContain('ask_user')
       expect(offered).not.toContain(SHELL.name)
       expect(offered).not.toContain(READ.name)
+    },
+  },
+  {
+    name: '[RF 28] a queue that is full refuses for now: the same request is looked at again',
+    covers: ['operation:queue', 'error:rate_limited'],
+    long: true,
+    run: async (stage) => {
+      const { device, session, hold, running } = await stage.streaming()
+      const prompts = Array.from({ length: QUEUE_LIMIT }, (_, index) => `wait ${index}`)
+      for (const prompt of prompts)
+        expect((await device.on(session, { type: 'queue', prompt })).receipt).toBe('applied')
+      const late = { type: 'queue', prompt: 'one too many' }
+      const refused = { receipt: 'rejected', result: { type: 'error', code: 'rate_limited' } }
+      expect(await device.on(session, late, 'late')).toMatchObject(refused)
+      const status = await device.on(session, { type: 'get_request_status', target_request_id: 'late' })
+      expect(status.result).toMatchObject({ receipt: 'unknown' })
+      await stage.must('DELETE', `/sessions/${session.id}`)
+      hold.release()
+      await running.catch(() => undefined)
+    },
+  },
+  {
+    name: '[D47] a prompt for an encrypted session needs the computer that has its key',
+    covers: ['operation:submit_prompt', 'operation:steer', 'operation:queue', 'error:owner_unavailable'],
+    run: async (stage) => {
+      const device = await stage.device()
+      const { session: made } = await stage.must('POST', '/sessions', { title: 'locked', key_id: 'key-1' })
+      const id = String(fieldsOf(made).id)
+      await stage.must('PUT', `/sessions/${id}`, { shared: true })
+      const session = await stage.refOf(device, id)
+      await device.attach(session)
+      for (const type of ['submit_prompt', 'steer', 'queue'])
+        expect(await device.on(session, { type, prompt: 'go on' })).toMatchObject({
+          receipt: 'rejected',
+          result: { type: 'error', code: 'owner_unavailable' },
+        })
+      expect(device.view(session)).toMatchObject({ items: [], turn: null, pendingPrompts: [] })
     },
   },
 ]
