@@ -9,7 +9,7 @@ export type RingExtent = {
   last: number
   /** Nothing up to here is held any more. */
   floor: number
-  /** Every event up to here was lost with the object that had it in memory; 0 for none. */
+  /** Every event up to here was lost with the object that had it in memory, or is another registration's; 0 for none. */
   lost: number
   /** The newest change that no event tells. */
   cut: { sequence: number; id: string }
@@ -32,5 +32,7 @@ export function judgeCursor({ after, snapshotId }: RingCursor, ring: RingExtent)
   // Numbers that an object gave out and took with it when it died: what they told is not known.
   if (after > floor && !ring.holds(after)) return { k: 'resync', reason: 'sequence_gap' }
   if (after === cut.sequence && snapshotId !== cut.id) return { k: 'resync', reason: 'sequence_gap' }
-  return { k: 'resumed', withSnapshot: cut.sequence > after }
+  // A device that stopped between such a change and its snapshot still has the older one.
+  const isOlder = snapshotId !== null && snapshotId !== cut.id
+  return { k: 'resumed', withSnapshot: cut.sequence > after || isOlder }
 }

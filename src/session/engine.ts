@@ -280,7 +280,9 @@ export class RunEngine {
     const listing = isListing ? (outbox.listing ?? Date.now()) : outbox.listing
     const next = { ...this.#checkpoint, counters, outbox: { ...outbox, session: true, listing } }
     // Whoever follows shows the title, and a registration begins with a state of its own (RF 12).
-    const cut = before !== null && (before.title !== changed.title || before.epoch !== changed.epoch)
+    const isListedAnew = before !== null && before.epoch !== changed.epoch
+    const cut = isListedAnew || (before !== null && before.title !== changed.title)
+    if (isListedAnew) this.feed.registered()
     this.#storeChange(next, () => saveSession(sql, changed), { cut, ...how })
     this.#armAlarm()
     return changed
@@ -418,6 +420,7 @@ export class RunEngine {
       this.#checkpoint = sql.transaction(() => {
         // What was said until now is the old turn's, as its clocks are.
         if (isTold) this.feed.closeForStep()
+        const epoch = loadSession(sql)?.epoch
         const owing = receipt ? owingReceipt(sql, this.#checkpoint) : this.#checkpoint
         const after = commitStep(sql, owing, result, {
           nowMs,
@@ -426,6 +429,7 @@ export class RunEngine {
           tell: (counters) => {
             this.#committing = result
             if (runInput) this.#rows.begins(runInput)
+            if (loadSession(sql)?.epoch !== epoch) this.feed.registered()
             this.feed.storeStep(projectEvents(result.events, this.remote), isCut ? newId() : null)
             return this.#withFeed(isCut ? this.#withSight(counters) : counters)
           },
@@ -611,8 +615,14 @@ export class RunEngine {
 
   #withFeed(counters: Counters): Counters {
     const { watched: _, ...rest } = counters
-    const { ringReserved, cut, watched } = this.feed.record
-    return { ...rest, ringReserved, cut, ...(watched ? { watched: true as const } : {}) }
+    const { ringReserved, lost, cut, watched } = this.feed.record
+    return {
+      ...rest,
+      ringReserved,
+      cut,
+      ...(lost > 0 ? { registeredAt: lost } : {}),
+      ...(watched ? { watched: true as const } : {}),
+    }
   }
 
   /**
@@ -621,13 +631,19 @@ export class RunEngine {
    */
   #feedStart(store: RingStore): FeedStart {
     const { state, counters } = this.#checkpoint
-    const { ringReserved: reserved, cut, watched = false } = counters
+    const { ringReserved: reserved, registeredAt = 0, cut, watched = false } = counters
     const stored = store.extent()?.lastSeq ?? null
     const next = stored === null || state?.active ? reserved + 1 : stored + 1
     // A ring that is in memory alone went with the object before: whatever was told is not known any more (D04, D47).
-    const lost = this.#deps.sealed === null ? 0 : next - 1
+    const isLost = this.#deps.sealed !== null && next > 1
     const fresh = { sequence: next - 1, id: newId() }
-    return { next, reserved, lost, cut: lost > 0 ? fresh : (cut ?? fresh), watched }
+    return {
+      next,
+      reserved,
+      lost: isLost ? next - 1 : registeredAt,
+      cut: isLost ? fresh : (cut ?? fresh),
+      watched,
+    }
   }
 
   /** A device begins to follow: from now on the gateway is told of events. */

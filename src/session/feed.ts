@@ -20,7 +20,7 @@ const MAX_REPLAY_BYTES = 1024 * 1024
 
 /** What is known of the events when the object comes up. */
 export type FeedStart = RingStart & {
-  /** Every event up to here was lost; 0 for none. */
+  /** Every event up to here was lost, or is another registration's; 0 for none. */
   lost: number
   cut: SnapshotCut
   watched: boolean
@@ -44,7 +44,7 @@ export type FeedDeps = {
 }
 
 /** What the checkpoint keeps of the feed. */
-export type FeedRecord = { ringReserved: number; cut: SnapshotCut; watched: boolean }
+export type FeedRecord = { ringReserved: number; lost: number; cut: SnapshotCut; watched: boolean }
 
 /**
  * The session's events, as devices follow them: numbered once, kept in the ring, told to the gateway while somebody
@@ -54,7 +54,7 @@ export class Feed {
   readonly #deps: FeedDeps
   #ring: Ring
   #cut: SnapshotCut
-  readonly #lost: number
+  #lost: number
   readonly #text = new TextGatherer()
   readonly #pusher: EventPusher
   #flushTimer: ReturnType<typeof setTimeout> | null = null
@@ -88,7 +88,12 @@ export class Feed {
   }
 
   get record(): FeedRecord {
-    return { ringReserved: this.#ring.reserved, cut: this.#cut, watched: this.#pusher.watched }
+    return {
+      ringReserved: this.#ring.reserved,
+      lost: this.#lost,
+      cut: this.#cut,
+      watched: this.#pusher.watched,
+    }
   }
 
   /** The newest number that was given out. */
@@ -133,6 +138,12 @@ export class Feed {
     if (ended) this.#text.forget()
     else this.#text.begin()
     this.#told()
+  }
+
+  /** The session is listed anew: cursors of before say nothing any more (D03). */
+  registered(): void {
+    this.closeForStep()
+    this.#lost = Math.max(this.#lost, this.#ring.last)
   }
 
   /** What should have been stored was not: the events end at `last` again, and a snapshot tells where that has led. */
@@ -208,7 +219,8 @@ export class Feed {
       events.push(json)
     }
     const last = after + events.length
-    const more = held[events.length]?.seq === last + 1
+    // Where a snapshot has to follow, it stands for the rest as well.
+    const more = !withSnapshot && held[events.length]?.seq === last + 1
     const isShort = !more && last < this.#ring.last
     return {
       first: after + 1,

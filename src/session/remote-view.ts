@@ -209,7 +209,7 @@ export class RemoteView implements ProjectionFacts {
   /** The items before a place as they are sent, and a cursor for each of them and for what is behind the last. */
   #items(before: Position | null, limit: number): { messages: RemoteMessage[]; cursors: (string | null)[] } {
     const { sql, session } = this.#deps
-    const items = itemsBefore(sql, before, limit, ITEM_SIZES)
+    const items = itemsBefore(sql, before, limit, ITEM_SIZES, session().keyId !== null)
     const context = {
       revision: this.#revision,
       keyId: session().keyId,

@@ -13,7 +13,7 @@ afterEach(() => {
 })
 
 test('[U06, D33] schedules in which sessions die in mid-stream agree on one session', {
-  timeout: 1_200_000,
+  timeout: 1_800_000,
 }, async () => {
   // Requests that die with their object are told as failures of the router.
   vi.spyOn(console, 'error').mockImplementation(() => {})

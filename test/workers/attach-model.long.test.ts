@@ -9,7 +9,7 @@ const world = workersWorld(scriptModels())
 const SCHEDULES = isFull() ? 1500 : 150
 
 test('[U01, U02, U14] schedules with evictions of every object agree on one session', {
-  timeout: 1_200_000,
+  timeout: 1_800_000,
 }, async () => {
   await playSchedules({ world, seed: 10_000, schedules: SCHEDULES, steps: 10, faults: EVICTIONS })
   expect(await world.takeBreaches()).toEqual([])

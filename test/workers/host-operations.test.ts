@@ -89,6 +89,7 @@ describe('list_saved_sessions', () => {
     expect(titlesOf(await savedOf(rig, { query: 'PARSER' }))).toEqual(['Fix the Parser'])
     expect(titlesOf(await savedOf(rig, { query: 'compil' }))).toEqual(['other'])
     expect(titlesOf(await savedOf(rig, { query: 'HELLO' }))).toEqual(['Say hello'])
+    expect(titlesOf(await savedOf(rig, { query: 'ÜNÏ' }))).toEqual([])
     expect(titlesOf(await savedOf(rig, { query: String(ids[0]).toUpperCase() }))).toEqual(['Fix the Parser'])
     expect(titlesOf(await savedOf(rig, { query: '%' }))).toEqual([])
     // Longer than a pattern may be here (D27).

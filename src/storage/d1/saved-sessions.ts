@@ -18,17 +18,53 @@ export type SavedRow = {
 /** Where a page begins: behind this session. */
 export type SavedPlace = { createdAtMs: number; sessionId: string }
 
-/** `query`: kept are sessions whose title, workspace or id contains it, in any case (of ASCII letters). */
+/** `query`: kept are sessions whose title, workspace or id contains it, in any case. */
 export type SavedFilter = { after: SavedPlace | null; query: string | null; limit: number }
 
 /** A title of blanks is none. */
 const shownTitle = sql`coalesce(nullif(trim(${sessions.title}, char(9, 10, 13, 32)), ''), ${sessions.derivedTitle}, '')`
 
+/** When the transcript was last written: a new title is none of it. */
+const writtenAt = sql<number>`coalesce(
+  (SELECT m.created_at FROM messages m WHERE m.session_id = sessions.id ORDER BY m.seq DESC LIMIT 1),
+  sessions.created_at)`
+
 // LIKE patterns are short on this platform and have wildcards of their own (D27).
 const contains = (text: SQL, query: string): SQL => sql`instr(lower(${text}), lower(${query})) > 0`
 
+/** Of these letters alone the database knows both cases. */
+const ASCII = /^\p{ASCII}*$/u
+/** Sessions that are read at once where the database cannot compare. */
+const BATCH = 500
+
 /** A user's sessions that are not archived (D03), the newest first by when they were made. */
 export async function listSavedSessions(
+  db: Database,
+  userId: string,
+  filter: SavedFilter,
+): Promise<SavedRow[]> {
+  const { query, limit } = filter
+  if (query === null || ASCII.test(query)) return selectSaved(db, userId, filter)
+  const wanted = query.toLowerCase()
+  const found: SavedRow[] = []
+  let after = filter.after
+  for (;;) {
+    const batch = await selectSaved(db, userId, { after, query: null, limit: BATCH })
+    found.push(...batch.filter((row) => textsOf(row).some((text) => text.toLowerCase().includes(wanted))))
+    const last = batch.at(-1)
+    if (last === undefined || batch.length < BATCH || found.length >= limit) return found.slice(0, limit)
+    after = last
+  }
+}
+
+/** What a query is looked for in. */
+const textsOf = ({ sessionId, title, derivedTitle, workspace }: SavedRow): string[] => [
+  title === null || title.trim() === '' ? (derivedTitle ?? '') : title,
+  workspace ?? '',
+  sessionId,
+]
+
+function selectSaved(
   db: Database,
   userId: string,
   { after, query, limit }: SavedFilter,
@@ -41,7 +77,7 @@ export async function listSavedSessions(
         derivedTitle: sessions.derivedTitle,
         workspace: sessions.workspace,
         createdAtMs: sessions.createdAt,
-        updatedAtMs: sessions.updatedAt,
+        updatedAtMs: writtenAt,
         messageCount: sessions.messageCount,
       })
       .from(sessions)

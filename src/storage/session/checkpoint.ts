@@ -44,6 +44,8 @@ export type Counters = {
   watched?: true
   /** No model that devices may use takes images, as far as was known at the newest cut. */
   blind?: true
+  /** The newest event before the session was listed as it is now: what came until then is another registration's. Absent: 0. */
+  registeredAt?: number
   /** How often the transcript was rewritten; absent: never. */
   rewrites?: number
 }

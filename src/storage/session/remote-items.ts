@@ -26,21 +26,28 @@ export type HeadSizes = { contentBytes: number; argumentBytes: number }
 /** Behind everything that is. */
 const END: Position = { seq: Number.MAX_SAFE_INTEGER, part: 0 }
 
-/** At most `limit` items before a place, the oldest of them first; null: the newest. Costs what they are, whatever is stored. */
+/**
+ * At most `limit` items before a place, the oldest of them first; null: the newest. Costs what they are, whatever is stored.
+ * An answer of calls alone says nothing, no event tells of it, and it is none; of a sealed session no text is stored.
+ */
 export function itemsBefore(
   sql: Sql,
   before: Position | null,
   limit: number,
   sizes: HeadSizes,
+  isSealed = false,
 ): StoredItem[] {
   const { seq, part } = before ?? END
   const messages = sql
     .rows(
-      `SELECT seq, run_id, role, created_at, clock, ${pieceSql('content', 'content', sizes.contentBytes)}
+      `SELECT seq, run_id, role, created_at, clock, ${pieceSql('content', 'content', sizes.contentBytes)},
+         content = '' AND EXISTS (SELECT 1 FROM tool_calls WHERE message_seq = seq) AS is_silent
        FROM messages WHERE seq < ? ORDER BY seq DESC LIMIT ?`,
       part > 0 ? seq + 1 : seq,
-      limit,
+      // One may be left out, and its calls not be among those that are asked for.
+      limit + 1,
     )
+    .filter((row) => isSealed || numberOf(row, 'is_silent') === 0)
     .map((row) => toMessage(sql, row, sizes))
   const calls = sql
     .rows(

@@ -17,12 +17,17 @@ const verdict = (after: number, snapshotId: string | null = null, changes: Parti
 describe('[RF 12] a cursor', () => {
   test('of which every later event is held is resumed', () => {
     for (const after of [13, 14, 17, 19, 20])
-      expect(verdict(after)).toEqual({ k: 'resumed', withSnapshot: false })
+      for (const snapshotId of ['newest', null])
+        expect(verdict(after, snapshotId)).toEqual({ k: 'resumed', withSnapshot: false })
   })
 
   test('before a change that no event tells is resumed, and a snapshot follows', () => {
     expect(verdict(10)).toEqual({ k: 'resumed', withSnapshot: true })
     expect(verdict(11, 'older')).toEqual({ k: 'resumed', withSnapshot: true })
+  })
+
+  test('of a device that has an older snapshot, though events behind the change, is resumed and gets the snapshot', () => {
+    expect(verdict(14, 'older')).toEqual({ k: 'resumed', withSnapshot: true })
   })
 
   test('exactly at such a change is resumed with the id of its snapshot alone', () => {

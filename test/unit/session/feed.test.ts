@@ -141,6 +141,18 @@ describe('[D34] attaching', () => {
     })
   })
 
+  test('however many events there are, a snapshot that has to follow comes with the first answer', () => {
+    const rig = new Rig()
+    rig.step(1, { cut: true })
+    const long = { type: 'text_delta', text: 'x'.repeat(2000) } as const
+    rig.feed.storeStep(Array(1500).fill(long), null)
+    const answer = rig.feed.pull(0, 'cut-0')
+    expect(answer).toMatchObject({
+      k: 'replay',
+      replay: { first: 1, more: false, snapshot: { id: 'cut-1', sequence: 1501 } },
+    })
+  })
+
   test('many events come in several answers', () => {
     const rig = new Rig()
     const long = { type: 'text_delta', text: 'x'.repeat(2000) } as const

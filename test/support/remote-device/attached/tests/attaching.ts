@@ -177,8 +177,8 @@ export const ATTACHING: readonly AttachTest[] = [
     covers: ['result:detached', 'result:resumed'],
     run: async (stage) => {
       const { device, session, hold, running } = await stage.streaming()
-      const { cursor } = device.view(session)
       await device.detach(session)
+      const { cursor } = device.view(session)
       hold.release()
       await running
       await device.drained()
