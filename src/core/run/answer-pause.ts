@@ -87,8 +87,12 @@ function endWaiting(phase: Extract<RunPhase, { k: 'AwaitingTool' }>, results: To
     ...(acted && batchId !== undefined ? [{ type: 'decision_moved' as const, approvalId: batchId }] : []),
     ...(pending === null
       ? []
-      : [{ type: 'approval_resolved' as const, approvalId: pending, decision } as const]),
-    ...(asked === null ? [] : [{ type: 'question_resolved' as const, questionId: asked.question.id }]),
+      : [{ type: 'approval_resolved' as const, approvalId: pending, decision, outcome: decision } as const]),
+    ...(asked === null
+      ? []
+      : [
+          { type: 'question_resolved' as const, questionId: asked.question.id, outcome: 'answered' as const },
+        ]),
   ]
 }
 

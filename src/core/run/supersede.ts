@@ -69,9 +69,15 @@ export function supersede(
   if (phase.k === 'AwaitingTool') {
     const batchId = pendingBatchId(phase)
     if (batchId !== null)
-      result.events.push({ type: 'approval_resolved', approvalId: batchId, decision: 'rejected' })
+      result.events.push({
+        type: 'approval_resolved',
+        approvalId: batchId,
+        decision: 'rejected',
+        outcome: ending === 'declined' ? 'rejected' : outcome,
+      })
     const asked = openQuestion(phase)
-    if (asked !== null) result.events.push({ type: 'question_resolved', questionId: asked.question.id })
+    if (asked !== null)
+      result.events.push({ type: 'question_resolved', questionId: asked.question.id, outcome })
     const declined = ending === 'declined' ? undecidedCalls(phase) : []
     const cancelled = cancelCalls(
       phase.calls.filter(({ settled }) => !settled),

@@ -6,7 +6,7 @@ import { isOver } from '../../core/run/state.ts'
 import type { ContinueRequest } from '../../protocol/execution/continue.ts'
 import type { RemoteQuestion } from '../../protocol/remote/question.ts'
 import type { OutrightResult } from '../../protocol/remote/results.ts'
-import { settledApprovals } from '../../storage/session/approvals.ts'
+import { settledApprovals, settledOutcome } from '../../storage/session/approvals.ts'
 import { findApplied } from '../../storage/session/receipts.ts'
 import { refuseOverfull } from '../bounds.ts'
 import type { SessionOperation } from '../rpc.ts'
@@ -147,13 +147,13 @@ export class Decisions {
         ? 'approved'
         : findApplied(sql, choice('deny'))
           ? 'rejected'
-          : null)
+          : settledOutcome(sql, batchId))
     return {
       code: 'stale_approval',
       message:
         outcome === null
           ? 'this approval is not pending: it was settled, or there was none of this id'
-          : APPROVAL_OUTCOMES[outcome],
+          : SETTLED[outcome],
     }
   }
 
@@ -163,7 +163,7 @@ export class Decisions {
       ? 'this question was answered already'
       : findApplied(sql, { type: 'question_cancelled', question_id: questionId })
         ? 'this question was dismissed'
-        : STALE_QUESTION
+        : (SETTLED[settledOutcome(sql, questionId) ?? 'unknown'] ?? STALE_QUESTION)
     return refused({ code: 'stale_question', message })
   }
 }
@@ -180,7 +180,9 @@ const askedUser = ({ header, text, options, multiple }: RemoteQuestion): AskedUs
 
 const STALE_QUESTION = 'this question is not asked any more'
 
-const APPROVAL_OUTCOMES = {
+const SETTLED = {
+  unknown: null,
+  answered: 'this question was answered already',
   approved: 'this was approved already',
   rejected: 'this was denied already',
   cancelled: 'the turn that asked for it was cancelled',

@@ -1,3 +1,4 @@
+import type { QuestionOutcome } from '../../core/run/events.ts'
 import type { SettledOutcome, Write } from '../../core/run/writes.ts'
 import { optionalText, type Sql, textOf } from './sql.ts'
 
@@ -41,4 +42,15 @@ export function settledApprovals(sql: Sql, approvalIds: readonly string[]): Map<
       (optionalText(row, 'outcome') ?? textOf(row, 'decision')) as SettledOutcome,
     ]),
   )
+}
+
+/** Keeps what became of a batch of calls or of a question that no device decided (U21). */
+export function insertSettled(sql: Sql, id: string, outcome: SettledOutcome | QuestionOutcome): void {
+  sql.rows('INSERT OR IGNORE INTO settled (id, outcome) VALUES (?, ?)', id, outcome)
+}
+
+/** What became of it; null for what still waits, and for what a device decided: its receipt says that. */
+export function settledOutcome(sql: Sql, id: string): SettledOutcome | QuestionOutcome | null {
+  const row = sql.rows('SELECT outcome FROM settled WHERE id = ?', id)[0]
+  return row ? (textOf(row, 'outcome') as SettledOutcome | QuestionOutcome) : null
 }

@@ -5,7 +5,7 @@ import type { CallRecord, RunOutcome, Write } from '../../core/run/writes.ts'
 import type { RunInput } from '../../core/turn-view.ts'
 import { assertNever } from '../../protocol/assert.ts'
 import { refKind, refParts, traceRef } from '../../protocol/execution/content-refs.ts'
-import { insertApproval } from './approvals.ts'
+import { insertApproval, insertSettled } from './approvals.ts'
 import {
   type Checkpoint,
   type Counters,
@@ -207,6 +207,12 @@ export function commitStep(
   let tracesSealed = false
   let tracedTurn: number | undefined
   for (const write of result.writes) apply(write)
+  for (const event of result.events) {
+    if (event.type === 'approval_resolved' && event.outcome)
+      insertSettled(sql, event.approvalId, event.outcome)
+    if (event.type === 'question_resolved' && event.outcome)
+      insertSettled(sql, event.questionId, event.outcome)
+  }
   if (tracesSealed) {
     const from = counters.unsealedTurn ?? counters.turn
     touchTurns(sql, from, counters.rev)

@@ -86,6 +86,7 @@ export const SESSION_MIGRATIONS: readonly (readonly string[])[] = [
        seq INTEGER PRIMARY KEY, id TEXT NOT NULL, text TEXT NOT NULL, local_only INTEGER NOT NULL, actor TEXT NOT NULL,
        created_at INTEGER NOT NULL
      )`,
+    `CREATE TABLE settled (id TEXT PRIMARY KEY, outcome TEXT NOT NULL) WITHOUT ROWID`,
     `CREATE TABLE uploads (
        device_id TEXT NOT NULL, attachment_id TEXT NOT NULL, mime_type TEXT NOT NULL, total_bytes INTEGER NOT NULL,
        stored_bytes INTEGER NOT NULL, complete INTEGER NOT NULL, handle TEXT NOT NULL, touched_at INTEGER NOT NULL,

@@ -222,13 +222,23 @@ describe('resolve_approval', () => {
     expect(late.result).toMatchObject({ message: expect.stringContaining(told) })
   })
 
-  test('[U21] after the driver has reported it is stale', async () => {
+  test('[U21] after the driver has reported it is stale, and says what the driver decided', async () => {
     const session = waiting([clientCall('shell', 'ask')])
     const batch = batchOf(session)
     const { phase } = session.state ?? {}
     const calls = phase?.k === 'AwaitingTool' ? phase.calls.map(({ callId }) => callId) : []
     session.continueRun(results(calls))
-    expect(await session.ask(resolve(batch, 'approve'))).toMatchObject(rejected('stale_approval'))
+    const late = await session.ask(resolve(batch, 'approve'))
+    expect(late).toMatchObject(rejected('stale_approval'))
+    expect(late.result).toMatchObject({ message: 'this was approved already' })
+  })
+
+  test('[U21] after the turn was cancelled it says so', async () => {
+    const session = waiting([clientCall('shell', 'ask')])
+    const batch = batchOf(session)
+    await session.ask({ type: 'cancel_turn', turn_id: `turn:${session.state?.runId}` })
+    const late = await session.ask(resolve(batch, 'approve'))
+    expect(late.result).toMatchObject({ message: 'the turn that asked for it was cancelled' })
   })
 
   test('[D06] a gate that needs no key of the driver is passed at once', async () => {

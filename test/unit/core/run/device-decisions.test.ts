@@ -146,6 +146,7 @@ describe('[D02] the calls of a pause that ask', () => {
       type: 'approval_resolved',
       approvalId: batchId,
       decision: 'rejected',
+      outcome: 'rejected',
     })
   })
 

@@ -177,14 +177,14 @@ describe('[RF 18] a question that is dismissed', () => {
   })
 
   test.each([
-    ['a stop', BREAK],
-    ['new words', inject('rather this')],
-  ])('%s resolves the question that is asked, once', (_, message) => {
+    ['a stop', BREAK, 'cancelled'],
+    ['new words', inject('rather this'), 'superseded'],
+  ] as const)('%s resolves the question that is asked, once', (_, message, outcome) => {
     const machine = asking({ calls: [askCall(2)] }, {})
     const { questionId } = machine
     machine.continue(message)
     expect(machine.events.filter(({ type }) => type === 'question_resolved')).toEqual([
-      { type: 'question_resolved', questionId },
+      { type: 'question_resolved', questionId, outcome },
     ])
   })
 })
