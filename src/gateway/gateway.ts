@@ -59,6 +59,10 @@ const TOO_EARLY: Farewell = {
   message: 'wait for the answer to the first frame before sending more',
 }
 const NOT_TEXT: Farewell = { code: 'invalid_frame', message: 'only text frames are understood' }
+const TOKEN_RAN_OUT: Farewell = {
+  code: 'access_expired',
+  message: 'the token that this connection was opened with has run out; sign in again',
+}
 const STOPPING: Farewell = {
   code: 'shutting_down',
   message: 'the gateway is stopping; connect again in a moment',
@@ -180,8 +184,10 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
     const admitted = admitDevice(this.#sockets.held(), deviceId, nowMs)
     if (!admitted.ok) return tooManyConnections()
     const { client, server } = socketPair()
-    const known = { address: origin.address, deviceId, granted: grantedOf(origin) }
+    const { address, tokenExpiresAtMs: untilMs } = origin
+    const known = { address, deviceId, untilMs, granted: grantedOf(origin) }
     this.#sockets.acceptKnown(server, known, { evict: admitted.evict, nowMs })
+    this.#arm()
     return new Response(null, { status: 101, webSocket: client })
   }
 
@@ -282,6 +288,8 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
     const { authentication, catchUp, devices, listPush, requests } = this.#parts()
     if (!isTokenActor(state.deviceId) && devices.paired(state.deviceId) === null)
       return this.#sockets.end(socket, REVOKED)
+    if (state.untilMs !== undefined && Date.now() >= state.untilMs)
+      return this.#sockets.end(socket, TOKEN_RAN_OUT)
     if (bytes > MAX_MESSAGE_BYTES)
       return this.#sockets.end(socket, {
         code: 'frame_too_large',
@@ -423,6 +431,8 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
             code: 'handshake_timeout',
             message: `no handshake frame came within ${HANDSHAKE_TIMEOUT_MS / 1000} s`,
           })
+      for (const [socket, { untilMs }] of this.#sockets.devices())
+        if (untilMs !== undefined && nowMs >= untilMs) this.#sockets.end(socket, TOKEN_RAN_OUT)
       connect.expire(nowMs)
       list.expire(nowMs)
       devices.retry()
@@ -446,8 +456,12 @@ export class Gateway extends DurableObject<GatewayEnv> implements GatewayRpc {
       .open()
       .map(([, state]) => (state.k === 'new' ? state.openedAtMs : Infinity))
     const firstOpenedMs = Math.min(...openedAtMs)
+    const firstUntilMs = Math.min(
+      ...this.#sockets.devices().map(([, { untilMs }]) => untilMs ?? Number.POSITIVE_INFINITY),
+    )
     const at = nextAlarm({
       handshakeAtMs: Number.isFinite(firstOpenedMs) ? firstOpenedMs + HANDSHAKE_TIMEOUT_MS : null,
+      tokenAtMs: Number.isFinite(firstUntilMs) ? firstUntilMs : null,
       connectRequestAtMs: connect.nextExpiryMs,
       liveListAtMs: list.nextLookMs,
       revocationAtMs: devices.retryAtMs,

@@ -26,6 +26,8 @@ export type SocketOrigin = GatewayIdentity & {
   deploymentProviders?: boolean
   /** The token that the upgrade was made with (D38): no handshake, and receipts under its id. Absent: a device's socket. */
   tokenId?: string
+  /** When that token runs out: the socket ends with it. */
+  tokenExpiresAtMs?: number
 }
 
 /** The header of the upgrade that carries the `SocketOrigin`. */

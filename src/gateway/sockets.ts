@@ -45,6 +45,8 @@ export type SocketState =
       threadNames: boolean
       subscribed: boolean
       heardAtMs: number
+      /** When the token runs out that it was opened with. Absent: a device's. */
+      untilMs?: number
       /** Sessions that it follows. Absent: none. */
       attached?: KeptSubscription[]
       /** It may acknowledge what it reads, so what it is sent is counted over sleeps, too (D35). */
@@ -104,7 +106,12 @@ export class Sockets {
   /** Takes the socket of a program in that the Worker knows: it needs no handshake (D38). */
   acceptKnown(
     socket: WebSocket,
-    { address, deviceId, granted }: { address: string; deviceId: string; granted: Granted },
+    {
+      address,
+      deviceId,
+      untilMs,
+      granted,
+    }: { address: string; deviceId: string; untilMs: number | undefined; granted: Granted },
     { evict, nowMs }: { evict: readonly string[]; nowMs: number },
   ): void {
     this.#makeRoom(evict)
@@ -118,6 +125,7 @@ export class Sockets {
       subscribed: false,
       heardAtMs: nowMs,
       acknowledges: true,
+      ...(untilMs === undefined ? {} : { untilMs }),
       ...granted,
     })
   }

@@ -5,6 +5,8 @@ import type { Env } from './env.ts'
 export type Identity = {
   userId: string
   tokenId: string
+  /** When the token runs out, in epoch milliseconds. */
+  tokenExpiresAtMs: number
   /** The deployment's first account (D14). */
   firstAccount: boolean
   /** The session of the path is this user's. */

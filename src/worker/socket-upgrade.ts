@@ -36,11 +36,11 @@ export function refuseSocket(c: Context<AppEnv>): Failure | null {
   return null
 }
 
-/** Hands the upgrade to the gateway. `tokenId`: it came with a token of the API (D38). */
+/** Hands the upgrade to the gateway. `token`: it came with a token of the API (D38). */
 export function forwardSocket(
   c: Context<AppEnv>,
   { firstAccount, ...found }: FoundGateway,
-  tokenId?: string,
+  token?: { tokenId: string; tokenExpiresAtMs: number },
 ): Promise<Response> {
   const request = withSocketOrigin(c.req.raw, {
     ...found,
@@ -48,7 +48,7 @@ export function forwardSocket(
     routes: parseRoutes(c.env.LAN_ROUTES),
     hostName: hostLabel(c.env.HOST_NAME ?? '', MAX_HOST_NAME_CHARS) || null,
     deploymentProviders: mayUseDeployment(c.env, firstAccount),
-    ...(tokenId === undefined ? {} : { tokenId }),
+    ...token,
   })
   return gatewayObject(c.env, found.userId).fetch(request)
 }

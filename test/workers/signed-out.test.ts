@@ -4,6 +4,7 @@ import { Gateway } from '../../src/gateway/gateway.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { setClock } from '../support/workers/clock.ts'
 import { dial } from '../support/workers/gateway-device.ts'
+import { ringGatewayAlarm } from '../support/workers/gateway-object.ts'
 import { Hold } from '../support/workers/hold.ts'
 import { type Client, clientWith, makeClient, send } from '../support/workers/router.ts'
 import { scriptModels } from '../support/workers/scripted-models.ts'
@@ -76,6 +77,19 @@ describe('[D30] whoever was signed out', () => {
     const socket = await dial('/api/v1/gateway', { headers: bearer(clientWith(owner.userId, key, token)) })
     await env.DB.prepare('UPDATE auth_tokens SET expires_at = 1 WHERE api_key_id = ?').bind(keyId).run()
     expect((await owner.send('DELETE', `/api/v1/auth/keys/${keyId}`)).status).toBe(200)
+    await socket.untilClosed()
+  })
+
+  it('by time, has no socket either', async () => {
+    const socket = await dial('/api/v1/gateway', { headers: bearer(other) })
+    const list = { request_id: 'r1', operation: { type: 'list_sessions' } }
+    expect(await socket.ask(list)).toMatchObject({ kind: 'response' })
+    const row = await env.DB.prepare('SELECT max(expires_at) AS at FROM auth_tokens WHERE user_id = ?')
+      .bind(owner.userId)
+      .first<{ at: number }>()
+    setClock((row?.at ?? 0) + 1)
+    await ringGatewayAlarm(owner.userId)
+    expect(await socket.next()).toMatchObject({ type: 'error', code: 'access_expired' })
     await socket.untilClosed()
   })
 })

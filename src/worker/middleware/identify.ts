@@ -84,6 +84,7 @@ async function readIdentity(
   return {
     userId: stored.userId,
     tokenId,
+    tokenExpiresAtMs: stored.expiresAt,
     firstAccount: first?.id === stored.userId,
     ownsSession: owned.length > 0,
     facts: facts.map(toUserFact),

@@ -31,10 +31,10 @@ const socketOnly = createMiddleware<AppEnv>(async (c, next) => {
 })
 
 gatewayStream.get('/', socketOnly, identify, async (c) => {
-  const { userId, tokenId } = c.var.identity
+  const { userId, tokenId, tokenExpiresAtMs } = c.var.identity
   const found = await ownGateway(openDatabase(c.env.DB), userId, Date.now())
   if (found === null) return failed(c, failure('invalid_token', 'this account is gone'))
-  const answer = await forwardSocket(c, found, tokenId)
+  const answer = await forwardSocket(c, found, { tokenId, tokenExpiresAtMs })
   // A sign-out in between found no socket to close.
   if (answer.status === 101 && !(await isLiveToken(openDatabase(c.env.DB), tokenId, Date.now())))
     await closeTokens(c, userId, [tokenId])
