@@ -4,11 +4,13 @@ import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-plugin'
 import { defineConfig } from 'vitest/config'
 import { OLLAMA_BASE_URL, PROVIDERS } from './test/support/workers/deployment.ts'
 
-/** `npm run test:long` runs the long tier, which is no part of `npm test` (D54). */
-const tier = (folder: string) =>
-  process.env.SWITCHYARD_LONG === '1'
-    ? { include: [`test/${folder}/**/*.long.test.ts`] }
-    : { include: [`test/${folder}/**/*.test.ts`], exclude: ['**/*.long.test.ts'] }
+/** `npm run test:long` runs the long tier, which is no part of `npm test`, and `npm run test:full` everything else (D54). */
+const tier = (folder: string) => {
+  if (process.env.SWITCHYARD_LONG !== '1')
+    return { include: [`test/${folder}/**/*.test.ts`], exclude: ['**/*.long.test.ts', '**/*.full.test.ts'] }
+  const kinds = process.env.SWITCHYARD_FULL === '1' ? '{long,full}' : 'long'
+  return { include: [`test/${folder}/**/*.${kinds}.test.ts`] }
+}
 
 const inWorkerd = async () =>
   cloudflareTest({

@@ -1,6 +1,6 @@
 // `npm test`: installs what is missing, runs vitest, and ends with a line `N passed, N failed`. Arguments are passed on
-// to vitest; `--long` selects the tests in `*.long.test.ts` files instead of the others; `--full` those, and lets them
-// try everything where they would sample otherwise.
+// to vitest; `--long` selects the tests in `*.long.test.ts` files instead of the others; `--full` those and the ones in
+// `*.full.test.ts` files, and lets them try everything where they would sample otherwise.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'

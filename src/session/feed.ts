@@ -193,7 +193,7 @@ export class Feed {
     )
     return verdict.k === 'resync'
       ? this.#resync(verdict.reason)
-      : { k: 'replay', replay: this.#replay(after, verdict.withSnapshot) }
+      : { k: 'replay', replay: this.#replay(after, snapshotId, verdict.withSnapshot) }
   }
 
   close(): void {
@@ -207,7 +207,7 @@ export class Feed {
     return { k: 'resync', reason, snapshot: this.#snapshot() }
   }
 
-  #replay(after: number, withSnapshot: boolean): Replay {
+  #replay(after: number, snapshotId: string | null, withSnapshot: boolean): Replay {
     const held = this.#ring.after(after)
     const events: string[] = []
     let bytes = 0
@@ -219,8 +219,9 @@ export class Feed {
       events.push(json)
     }
     const last = after + events.length
-    // Where a snapshot has to follow, it stands for the rest as well.
-    const more = !withSnapshot && held[events.length]?.seq === last + 1
+    // Whoever names no snapshot is not known to lack one once it is behind the change: it has to come now, for the rest as well.
+    const isForgotten = withSnapshot && snapshotId === null && last >= this.#cut.sequence
+    const more = !isForgotten && held[events.length]?.seq === last + 1
     const isShort = !more && last < this.#ring.last
     return {
       first: after + 1,

@@ -10,7 +10,7 @@ import { Stage } from '../support/remote-device/attached/stage.ts'
 import { serveInProcess } from '../support/remote-device/served-router.ts'
 
 /** All of them at the end of a step, some in the daily run (D54). */
-const KILLS = process.env.SWITCHYARD_FULL === '1' ? 20 : 5
+const KILLS = process.env.SWITCHYARD_FULL === '1' ? 20 : 3
 /** What streams when the router dies: four seconds of it. */
 const PIECES = Array.from({ length: 300 }, (_, at) => `word-${at} äé€🚦 `)
 const GAP_MS = 13

@@ -6,7 +6,7 @@ import { scriptModels } from '../support/workers/scripted-models.ts'
 
 const world = workersWorld(scriptModels())
 /** All of them at the end of a step, a tenth in the daily run (D54). */
-const SCHEDULES = isFull() ? 1500 : 150
+const SCHEDULES = isFull() ? 1500 : 100
 
 test('[U01, U02, U14] schedules with evictions of every object agree on one session', {
   timeout: 1_800_000,

@@ -35,6 +35,7 @@ const Database = z.looseObject({ binding: z.literal('DB'), migrations_dir: z.str
 const Base = z.looseObject({
   name: z.string(),
   main: z.string(),
+  alias: z.record(z.string(), z.string()).default({}),
   d1_databases: z.tuple([Database]),
   vars: z.record(z.string(), z.unknown()).default({}),
 })
@@ -70,6 +71,12 @@ export function readConfiguration(root) {
     ...own.value,
     name,
     main: path.resolve(root, base.main),
+    alias: Object.fromEntries(
+      Object.entries(base.alias).map(([from, to]) => [
+        from,
+        to.startsWith('.') ? path.resolve(root, to) : to,
+      ]),
+    ),
     // Each router has a database of its own: under one name, two would share their accounts.
     d1_databases: [{ ...database, database_name: name, migrations_dir: migrations }],
     vars,

@@ -61,6 +61,8 @@ export type StatusFacts = {
   runs: number
   /** Of an encrypted session. */
   keyId: string | null
+  /** Why the last run failed; null when it did not. */
+  failed: string | null
 }
 
 export function statusText({
@@ -72,6 +74,7 @@ export function statusText({
   queued,
   runs,
   keyId,
+  failed,
 }: StatusFacts): string {
   // A run that was paused or cut off and waits for its client is going on, and yet nothing is being worked at.
   const state = activity === 'running' && !isServing ? 'waits for the computer' : ACTIVITIES[activity]
@@ -82,6 +85,7 @@ export function statusText({
     ...(settings === null ? [] : [`Model for prompts from devices: ${label(settings.selected_model)}`]),
     `Prompts that wait: ${queued}`,
     `Runs: ${runs}`,
+    ...(failed === null ? [] : [`The last one failed: ${label(failed)}`]),
     ...(keyId === null ? [] : [`Encrypted with the key ${label(keyId)}`]),
   ].join('\n')
 }

@@ -106,7 +106,15 @@ export class Commands {
       queued: countQueued(sql),
       runs: runsBegun(sql, engine.counters),
       keyId: session().keyId,
+      failed: this.#lastFailure(),
     })
+  }
+
+  /** No event and no message says it: a device that missed it asks here. */
+  #lastFailure(): string | null {
+    const [newest] = this.#recentTurns({ traces: false, calls: false })
+    const outcome = newest?.outcome
+    return outcome?.status === 'error' ? outcome.data.error.message : null
   }
 
   #perf(): string {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { EventPush } from '../../../src/gateway/rpc.ts'
 import type { RemoteEvent } from '../../../src/protocol/remote/events.ts'
 import { Feed, type FeedStart } from '../../../src/session/feed.ts'
+import type { Replay } from '../../../src/session/rpc.ts'
 import { HeldRing } from '../../../src/storage/session/ring-segments.ts'
 
 const resolved = (n: number): RemoteEvent => ({ type: 'question_resolved', question_id: `q${n}` })
@@ -65,6 +66,20 @@ class Rig {
     if (answer.k !== 'replay') throw new Error(`not replayed: ${answer.reason}`)
     return answer.replay.events.map((json) => JSON.parse(json).text)
   }
+}
+
+/** All answers to whoever begins at the start and goes on behind each. */
+function pullAll(rig: Rig, snapshotId: string | null): Replay[] {
+  const answers: Replay[] = []
+  for (let after = 0, more = true; more; ) {
+    const answer = rig.feed.pull(after, snapshotId)
+    if (answer.k !== 'replay') throw new Error(`not replayed: ${answer.reason}`)
+    expect(answer.replay.first).toBe(after + 1)
+    answers.push(answer.replay)
+    after = answer.replay.last
+    more = answer.replay.more
+  }
+  return answers
 }
 
 beforeEach(() => void vi.useFakeTimers())
@@ -141,32 +156,32 @@ describe('[D34] attaching', () => {
     })
   })
 
-  test('however many events there are, a snapshot that has to follow comes with the first answer', () => {
+  test('[D34] a snapshot that has to follow comes behind the last event, in however many answers', () => {
     const rig = new Rig()
     rig.step(1, { cut: true })
     const long = { type: 'text_delta', text: 'x'.repeat(2000) } as const
     rig.feed.storeStep(Array(1500).fill(long), null)
-    const answer = rig.feed.pull(0, 'cut-0')
-    expect(answer).toMatchObject({
-      k: 'replay',
-      replay: { first: 1, more: false, snapshot: { id: 'cut-1', sequence: 1501 } },
-    })
+    const answers = pullAll(rig, 'cut-0')
+    expect(answers.map(({ snapshot }) => snapshot?.sequence ?? null)).toEqual([null, null, 1501])
+    expect(answers.at(-1)).toMatchObject({ last: 1501, snapshot: { id: 'cut-1' } })
+  })
+
+  test('whoever names no snapshot gets the one it lacks before that is forgotten', () => {
+    const rig = new Rig()
+    rig.step(1, { cut: true })
+    const long = { type: 'text_delta', text: 'x'.repeat(2000) } as const
+    rig.feed.storeStep(Array(1500).fill(long), null)
+    expect(pullAll(rig, null)).toMatchObject([
+      { first: 1, more: false, snapshot: { id: 'cut-1', sequence: 1501 } },
+    ])
   })
 
   test('many events come in several answers', () => {
     const rig = new Rig()
     const long = { type: 'text_delta', text: 'x'.repeat(2000) } as const
     rig.feed.storeStep(Array(1500).fill(long), null)
-    let after = 0
-    let answers = 0
-    for (let more = true; more; answers++) {
-      const answer = rig.feed.pull(after, 'cut-0')
-      if (answer.k !== 'replay') throw new Error('not replayed')
-      expect(answer.replay.first).toBe(after + 1)
-      after = answer.replay.last
-      more = answer.replay.more
-    }
-    expect([after, answers]).toEqual([1500, 3])
+    const answers = pullAll(rig, 'cut-0')
+    expect([answers.at(-1)?.last, answers.length]).toEqual([1500, 3])
   })
 })
 

@@ -16,6 +16,10 @@ const WRANGLER_TOML = `name = "switchyard"
 main = "src/worker/main.ts"
 compatibility_date = "2026-10-28"
 
+[alias]
+"zod" = "./src/bundled/zod.ts"
+"one-package" = "another-package"
+
 [[d1_databases]]
 binding = "DB"
 database_name = "switchyard"
@@ -114,6 +118,8 @@ describe('a first deployment', () => {
     expect(config).toContain(`account_id = "${ADA.id}"`)
     expect(config).toContain(`main = "${root}/src/worker/main.ts"`)
     expect(config).toContain(`migrations_dir = "${root}/migrations"`)
+    expect(config).toContain(`zod = "${root}/src/bundled/zod.ts"`)
+    expect(config).toContain('one-package = "another-package"')
   })
 
   test('[D43] shows the bootstrap token in its last words alone, and gives it to wrangler by stdin alone', async () => {

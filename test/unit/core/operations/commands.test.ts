@@ -80,11 +80,15 @@ describe('what commands show', () => {
     queued: 2,
     runs: 3,
     keyId: null,
+    failed: null,
   } as const
 
   test('[U08] /status says what is waited for', () => {
     expect(statusText(status)).toBe(
       'Session: Fix it\nState: running\nLast model: ollama/small\nPrompts that wait: 2\nRuns: 3',
+    )
+    expect(statusText({ ...status, failed: 'no model takes pictures' })).toContain(
+      'The last one failed: no model takes pictures',
     )
     expect(statusText({ ...status, isServing: false })).toContain('State: waits for the computer')
     expect(statusText({ ...status, activity: 'awaiting_question' })).toContain('State: waits for an answer')
