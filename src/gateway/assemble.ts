@@ -61,7 +61,7 @@ export function assemble(parts: GatewayParts, { db, session, userId }: Surroundi
   const host = new Host({ sql, db, userId, list, session, keepAlive })
   const forward = new Forward({ sql, list, session, userId })
   const status = new RequestStatus({ sql, list, session, userId, host })
-  const requests = new Requests({ parts, list, connect, attaching, forward, status, host })
+  const requests = new Requests({ parts, list, listPush, connect, attaching, forward, status, host })
   const authentication = new Authentication(parts, devices)
   return { devices, pairing, connect, authentication, list, listPush, calls, catchUp, fanOut, requests }
 }

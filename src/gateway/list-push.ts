@@ -12,6 +12,8 @@ export class ListPush {
   readonly #parts: GatewayParts
   readonly #rows: () => RemoteSessionInfo[]
   readonly #owed = new Set<WebSocket>()
+  /** The list that each device saw last, as JSON: one that has not changed for it is not pushed (RF 11). */
+  readonly #seen = new WeakMap<WebSocket, string>()
 
   constructor(parts: GatewayParts, rows: () => RemoteSessionInfo[]) {
     this.#parts = parts
@@ -25,6 +27,12 @@ export class ListPush {
     return times.length === 0 ? null : Math.min(...times)
   }
 
+  /** A device was given the list in an answer. */
+  answered(socket: WebSocket, rows: readonly RemoteSessionInfo[]): void {
+    this.#seen.set(socket, JSON.stringify(rows))
+  }
+
+  /** The list has changed; since a device saw it last it may have changed back. */
   changed(): void {
     this.#send(this.#parts.sockets.devices())
   }
@@ -42,15 +50,21 @@ export class ListPush {
     const following = devices.filter(([, { subscribed }]) => subscribed)
     if (following.length === 0) return
     const { gatewayId, instanceId } = identity()
+    const sessions = this.#rows()
+    const listed = JSON.stringify(sessions)
     const frame: RemoteSessionsFrame = {
       kind: 'sessions',
       protocol_version: REMOTE_PROTOCOL_VERSION,
       gateway_id: gatewayId,
       instance_id: instanceId,
-      sessions: this.#rows(),
+      sessions,
     }
     const texts: Partial<Record<WireNames, string>> = {}
     for (const [socket, { threadNames }] of following) {
+      if (this.#seen.get(socket) === listed) {
+        this.#owed.delete(socket)
+        continue
+      }
       if (sockets.readers.isFull(socket)) {
         this.#owed.add(socket)
         continue
@@ -61,6 +75,7 @@ export class ListPush {
       // Rows are bounded so that all of them fit; a frame that does not must not leave (RF 1).
       if (bytes > MAX_FRAME_BYTES) throw new Error('invariant broken: a list beyond a frame')
       this.#owed.delete(socket)
+      this.#seen.set(socket, listed)
       sockets.sendText(socket, texts[names], bytes)
     }
     if (this.#owed.size > 0) arm()

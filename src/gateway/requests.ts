@@ -13,6 +13,7 @@ import type { ConnectRequests } from './connect-requests.ts'
 import { type Answer, type Forward, tooMany } from './forward.ts'
 import type { HostOperations } from './host/host.ts'
 import { InFlight } from './in-flight.ts'
+import type { ListPush } from './list-push.ts'
 import type { LiveList } from './live-list.ts'
 import { FLOW_ACK } from './manner.ts'
 import type { GatewayParts } from './parts.ts'
@@ -23,6 +24,7 @@ import type { DeviceSocket } from './sockets.ts'
 export type RequestsDeps = {
   parts: GatewayParts
   list: LiveList
+  listPush: ListPush
   connect: ConnectRequests
   attaching: Attaching
   forward: Forward
@@ -98,10 +100,10 @@ export class Requests {
     const { operation, sessionId, registrationEpoch } = request
     switch (operation.type) {
       case 'list_sessions':
-        return read(this.#sessions(state, state.subscribed))
+        return read(this.#sessions(socket, state, state.subscribed))
       case 'subscribe_sessions':
         parts.sockets.change(socket, { subscribed: true })
-        return read(this.#sessions(state, true))
+        return read(this.#sessions(socket, state, true))
       case 'attach_session':
         return this.#attach(socket, state, request, operation.resume)
       case 'detach_session':
@@ -154,15 +156,17 @@ export class Requests {
     return null
   }
 
-  #sessions({ acknowledges }: DeviceSocket, subscribed: boolean): RemoteResult {
-    const { parts, list, connect, host } = this.#deps
+  #sessions(socket: WebSocket, { acknowledges }: DeviceSocket, subscribed: boolean): RemoteResult {
+    const { parts, list, listPush, connect, host } = this.#deps
+    const sessions = list.rows
+    listPush.answered(socket, sessions)
     const { gatewayId, instanceId } = parts.identity()
     return {
       type: 'sessions',
       gateway_id: gatewayId,
       instance_id: instanceId,
       subscribed,
-      sessions: list.rows,
+      sessions,
       capabilities: [
         ...host.capabilities(),
         'token_rotation' as const,

@@ -112,6 +112,20 @@ describe('the live list', () => {
     expect(phone.device.waiting).toEqual([])
   })
 
+  it('[RF 11] a list that a device has seen in an answer meanwhile is not pushed to it', async () => {
+    const other = await pairDevice(client)
+    await subscribe()
+    await subscribe(other.device)
+    await put(rowOf('a'))
+    await pushUntil(([a]) => a?.session_id === 'a')
+    // Within the time in which changes gather.
+    await put(rowOf('b'))
+    expect(await listed()).toHaveLength(2)
+    await pushUntil((rows) => rows.length === 2, other.device)
+    expect(await listed()).toHaveLength(2)
+    expect(phone.device.waiting).toEqual([])
+  })
+
   it('[D03] a session that is shared again has a greater epoch, and a late word of the older one counts for nothing', async () => {
     await put(rowOf('a', { registration_epoch: 7 }))
     await put(rowOf('a', { registration_epoch: 6, title: 'late' }))

@@ -51,7 +51,9 @@ export async function sweep(
     const again = twice ? [1 + ((place * 7) % Math.ceil(passed / 2))] : []
     try {
       const played = await perform(script, manner, stage, [place, ...again], undisturbed)
-      if (played.deaths.length === 0) throw new Error('nothing has died')
+      // How often an object stores what a model says depends on the time that passes: a play may end before its last places.
+      const isOver = place > played.passed && played.passed > 0.9 * passed
+      if (played.deaths.length === 0 && !isOver) throw new Error('nothing has died')
       deaths += played.deaths.length
     } catch (error) {
       const where = stage.points.deaths.map((death) => `${death.point}: ${death.place}`).join(' and ')
