@@ -1,13 +1,11 @@
-import { nextAlarm } from '../core/deadlines.ts'
 import type { MemoryFact } from '../core/memory.ts'
 import { needsSnapshot, projectEvents } from '../core/remote/project.ts'
 import { bundleOf, type ClearInput } from '../core/run/contents.ts'
 import type { RunInputEvent } from '../core/run/inputs.ts'
 import { type Standing, standingOf } from '../core/run/standing.ts'
-import { isOver, LEASE_HEARTBEAT_MS, type RunState } from '../core/run/state.ts'
-import { type Effect, type Step, type StepContext, step } from '../core/run/step.ts'
+import { isOver, type RunState } from '../core/run/state.ts'
+import { type Step, type StepContext, step } from '../core/run/step.ts'
 import type { RunInput } from '../core/turn-view.ts'
-import { errorName } from '../protocol/error-name.ts'
 import { inputRef } from '../protocol/execution/content-refs.ts'
 import type { ContinueRequest } from '../protocol/execution/continue.ts'
 import { type Failure, failure } from '../protocol/execution/errors.ts'
@@ -19,7 +17,6 @@ import type { RemoteSessionInfo } from '../protocol/remote/session-info.ts'
 import type { RemoteSessionSettings } from '../protocol/remote/session-settings.ts'
 import type { Access } from '../providers/access.ts'
 import type { ProviderMap } from '../providers/provider.ts'
-import { D1_DEADLINE_MS } from '../storage/d1/deadline.ts'
 import { newId } from '../storage/ids.ts'
 import {
   type Checkpoint,
@@ -44,16 +41,13 @@ import { ModelCatalogue } from './catalogue.ts'
 import type { EventGateway } from './event-pusher.ts'
 import { Feed, type FeedStart } from './feed.ts'
 import { type ListGateway, Listing } from './listing.ts'
-import { forgetRequest, type LiveTurn, makeLiveTurn } from './live-turn.ts'
+import { ObjectAlarm } from './object-alarm.ts'
 import type { ChangeOptions } from './operations/ports.ts'
 import { OutboxPump } from './outbox-pump.ts'
-import { lockedSentence } from './remote/locked.ts'
 import { RemoteView } from './remote-view.ts'
 import { RowSource } from './row-source.ts'
-import { serveTurn } from './serve-turn.ts'
-import type { Thoughts } from './text-gatherer.ts'
-import { answerClock, endThinking, NO_THINKING, thinkMore, thoughtsOf } from './thinking.ts'
 import { TurnMaterial } from './turn-material.ts'
+import { TurnServer } from './turn-server.ts'
 import { Vault } from './vault.ts'
 
 export type EngineDeps = {
@@ -98,9 +92,6 @@ export type Dispatched =
   | { ok: false; failure: Failure; remote?: RemoteErrorCode }
   | { ok: false; dropped: true }
 
-/** A prompt that was queued begins long before that. */
-const SUCCESSOR_MS = 30_000
-
 const NO_REQUEST: RequestContext = { access: null, facts: [], runInput: null, key: null }
 
 /**
@@ -121,13 +112,13 @@ export class RunEngine {
   readonly #vault = new Vault()
   /** The answer to the last request that needed no turn, where it may not be stored (D20). */
   #heldReply: { key: string; outcome: TurnResponse } | null = null
-  #live: LiveTurn | null = null
-  /** Undefined until something had to be set: what the platform has stored is not asked for. */
-  #alarmAtMs: number | null | undefined
+  /** The turn that is being served. */
+  readonly turns: TurnServer
+  readonly #alarm: ObjectAlarm
   #abandoned = false
   /** The step that is being stored, for what is told of it in the same transaction. */
   #committing: Step | null = null
-  /** When that step is: what is told with it is not later than what it stores. */
+  /** When that step is. */
   #committingAtMs: number | null = null
   #isStarting = false
 
@@ -167,9 +158,9 @@ export class RunEngine {
       session: () => this.#requireSession(),
       row: () => this.row,
       counters: () => this.#checkpoint.counters,
-      live: () => this.#liveAnswer(),
+      live: () => this.turns.answer(this.#nowMs),
       textOf: (ref) => this.#committing?.contents?.[ref] ?? this.#vault.texts.get(ref),
-      nowMs: () => this.#committingAtMs ?? Date.now(),
+      nowMs: () => this.#nowMs,
       pending: () => ({ queued: queuedHeads(deps.sql, MAX_LISTED), total: countQueued(deps.sql) }),
       ...(deps.settings === undefined ? {} : { settings: deps.settings }),
       takesImages: () => this.takesImages,
@@ -189,7 +180,10 @@ export class RunEngine {
           sequence,
           body: JSON.stringify(this.remote.snapshot({ id, sequence })),
         }),
-        clock: () => ({ timing: this.remote.timing(), thoughts: this.#liveAnswer()?.thoughts ?? null }),
+        clock: () => ({
+          timing: this.remote.timing(),
+          thoughts: this.turns.answer(this.#nowMs)?.thoughts ?? null,
+        }),
         save: (work) => {
           this.#checkpoint = deps.sql.transaction(() => {
             work()
@@ -205,6 +199,27 @@ export class RunEngine {
       },
       this.#feedStart(store),
     )
+    this.turns = new TurnServer({
+      providers: deps.providers,
+      catalogue: this.catalogue,
+      material: this.material,
+      feed: this.feed,
+      sealed: deps.sealed,
+      state: () => this.#checkpoint.state,
+      dispatch: (input) => this.dispatch(input).ok,
+      settled: async () => {
+        await deps.sync()
+        await this.pump.flush()
+      },
+      keepAlive: deps.keepAlive,
+    })
+    this.#alarm = new ObjectAlarm({
+      checkpoint: () => this.#checkpoint,
+      listingRetryAtMs: () => this.listing.retryAtMs,
+      followersRetryAtMs: () => this.feed.retryAtMs,
+      hasSuccessor: () => deps.hasSuccessor?.() === true,
+      setAlarm: deps.setAlarm,
+    })
   }
 
   /** The object came up: what a crash left is cleared, and what is owed goes on. Called once, when everything around it is there. */
@@ -320,6 +335,11 @@ export class RunEngine {
     this.#armAlarm()
   }
 
+  /** What is told with a step is not later than what the step stores. */
+  get #nowMs(): number {
+    return this.#committingAtMs ?? Date.now()
+  }
+
   get #isServing(): boolean {
     return this.#checkpoint.state?.active != null
   }
@@ -338,11 +358,6 @@ export class RunEngine {
     return changed
   }
 
-  /** The turn that is being served, or the last one that was, while this object remembers it. */
-  liveTurn(turnId: string): LiveTurn | null {
-    return this.#live?.turnId === turnId ? this.#live : null
-  }
-
   /** Runs the machine, stores what it says, then does it. */
   dispatch(input: RunInputEvent, request: RequestContext = NO_REQUEST): Dispatched {
     const nowMs = Date.now()
@@ -356,26 +371,7 @@ export class RunEngine {
     if ('dropped' in result) return { ok: false, dropped: true }
     this.#commit(result, nowMs, request)
     this.#remember(result, request)
-    const { active } = result.state
-    if (active && request.access && this.#live?.turnId !== active.turnId) {
-      // The turn that this one supersedes still has to be cut: it is found by the effect below.
-      const superseded = this.#live
-      this.#live = makeLiveTurn(
-        active.turnId,
-        active.lease,
-        request.access,
-        this.material.withOwed(request.facts),
-      )
-      if (superseded) {
-        this.#cancel(superseded, result.effects)
-        superseded.channel.retire()
-      }
-    } else if (this.#live) {
-      if (result.writes.some(({ w }) => w === 'memory'))
-        this.#live.facts = this.material.withOwed(this.#live.facts)
-      this.#cancel(this.#live, result.effects)
-    }
-    for (const effect of result.effects) this.#perform(effect)
+    this.turns.stepStored(result, request)
     if (isOver(result.state)) this.#deps.becameIdle()
     return { ok: true, reply: result.reply }
   }
@@ -461,91 +457,14 @@ export class RunEngine {
     if (this.#isFlushDue()) this.#deps.keepAlive(this.pump.flush())
   }
 
-  #perform(effect: Effect): void {
-    switch (effect.e) {
-      case 'serve_turn': {
-        const live = this.#live
-        if (live?.lease === effect.lease) this.#deps.keepAlive(this.#serve(live))
-        return
-      }
-      case 'answer': {
-        const live = this.liveTurn(effect.turnId)
-        if (live) this.#deps.keepAlive(this.#answer(live, effect))
-        return
-      }
-      case 'cancel_turn':
-        // The turn that dispatched goes on by itself; a cancelled one was cut when the step was committed.
-        return
-    }
-  }
-
-  #cancel(live: LiveTurn, effects: Effect[]): void {
-    const cut = effects.some((effect) => effect.e === 'cancel_turn' && effect.turnId === live.turnId)
-    if (!cut) return
-    live.abort.abort()
-    forgetRequest(live)
-    live.channel.end({ k: 'superseded', traceId: this.#checkpoint.state?.traceId ?? '' })
-  }
-
-  async #serve(live: LiveTurn): Promise<void> {
-    try {
-      await serveTurn(live, {
-        providers: this.#deps.providers,
-        state: () => this.#requireState(),
-        view: () => this.material.view(live),
-        closed: () => this.material.closed(),
-        memories: () => this.material.memoriesOf(live),
-        catalogue: () => this.catalogue.view(live.access, Date.now()),
-        list: (provider, models, signal, localOnly) =>
-          this.catalogue.list(provider, models, live.access, signal, localOnly),
-        dispatch: (input) => this.dispatch(input).ok,
-        callBegins: () => {
-          live.thinking = NO_THINKING
-          live.calledAtMs = Date.now()
-        },
-        textArrived: (type, text) => this.#textArrived(live, type, text),
-        clock: () => answerClock(live.calledAtMs, live.thinking, Date.now()),
-        routed: ({ purpose, provider, model, local, chosenBy, origin }) =>
-          console.info(
-            `route ${purpose} ${provider}/${model} local=${local} by=${JSON.stringify(chosenBy)} to ${origin}`,
-          ),
-      })
-    } catch (error) {
-      // An error may quote what it stumbled over; of a sealed session nothing of that is logged.
-      const told = this.#deps.sealed === null ? error : errorName(error)
-      console.error(`turn ${live.turnId} failed inside the router:`, told)
-      this.dispatch({
-        type: 'turn_failed',
-        lease: live.lease,
-        failure: failure('internal_error', 'the router failed while serving this turn'),
-        partial: live.partial,
-        call: live.partial?.call ?? null,
-      })
-    }
-  }
-
-  /** What is told is durable first; the copy in D1 gets a moment (U03, D23). */
-  async #answer(live: LiveTurn, { outcome }: Extract<Effect, { e: 'answer' }>): Promise<void> {
-    await this.#deps.sync()
-    await this.pump.flush()
-    forgetRequest(live)
-    live.channel.end({ k: 'outcome', outcome })
-  }
-
-  /** What a message that supersedes takes over from the turn it cuts. */
-  partial(): LiveTurn['partial'] {
-    const { state } = this.#checkpoint
-    return state?.active && this.#live?.turnId === state.active.turnId ? this.#live.partial : null
-  }
-
   /** The object's alarm rang: renew the lease, send what D1 is owed. Waits for no model, tool or host (D21). */
   async alarm(): Promise<void> {
-    this.#alarmAtMs = null
+    this.#alarm.rang()
     const active = this.#checkpoint.state?.active
     // A gateway keeps the row of a run in memory at first: it may have lost what it was told.
     this.listing.ring({ again: active != null })
     this.feed.announce()
-    if (active && this.#live?.lease === active.lease)
+    if (active && this.turns.holds(active.lease))
       this.dispatch({ type: 'lease_renewed', lease: active.lease })
     if (this.#isFlushDue()) await this.pump.flush()
     this.#armAlarm()
@@ -564,41 +483,7 @@ export class RunEngine {
     this.pump.abandon()
     this.listing.close()
     this.feed.close()
-    this.#live?.abort.abort()
-    this.#live?.channel.end({ k: 'superseded', traceId: this.#checkpoint.state?.traceId ?? '' })
-    this.#live = null
-  }
-
-  #textArrived(live: LiveTurn, type: 'text_delta' | 'reasoning_delta', text: string): void {
-    const nowMs = Date.now()
-    if (type === 'text_delta') {
-      live.thinking = endThinking(live.thinking, nowMs)
-      const locked = this.#locked
-      // Of a sealed session devices see that something is said, once in each answer, and never what (D47).
-      if (locked === null) this.feed.text(text)
-      else if (live.partial?.text === text) this.feed.text(locked)
-      else this.feed.thought()
-    } else {
-      live.thinking = thinkMore(live.thinking, text, nowMs)
-      this.feed.thought()
-    }
-  }
-
-  /** What the model has said so far in the call under way, as devices are shown it; null between calls. */
-  #liveAnswer(): { text: string; thoughts: Thoughts | null } | null {
-    const { state } = this.#checkpoint
-    const live = this.#live
-    if (!state?.active || live?.turnId !== state.active.turnId || live.partial === null) return null
-    const { text } = live.partial
-    return {
-      text: text === '' ? '' : (this.#locked ?? text),
-      thoughts: thoughtsOf(live.thinking, this.#committingAtMs ?? Date.now()),
-    }
-  }
-
-  get #locked(): string | null {
-    const { sealed } = this.#deps
-    return sealed === null ? null : lockedSentence(sealed.keyId)
+    this.turns.abandon()
   }
 
   /** A picture may be uploaded: as far as was known when the state last changed without an event, so that it changes with it. */
@@ -709,44 +594,7 @@ export class RunEngine {
   }
 
   #armAlarm(): void {
-    if (this.#abandoned || this.#isStarting) return
-    const { state } = this.#checkpoint
-    const at = nextAlarm({
-      leaseHeartbeatAtMs: state?.active ? state.active.leaseUntilMs - 2 * LEASE_HEARTBEAT_MS : null,
-      outboxRetryAtMs: this.#flushAtMs(),
-      // What is on its way needs no alarm: if it is lost with the object, the gateway asks for it after a while.
-      listingRetryAtMs: this.#checkpoint.outbox.listing === null ? null : this.listing.retryAtMs,
-      followersRetryAtMs: this.feed.retryAtMs,
-      // Whoever is to go on with it may die before it has; then the alarm starts the object, and that begins with it.
-      successorAtMs: this.#successorAtMs(),
-    })
-    if (at === this.#alarmAtMs) return
-    this.#alarmAtMs = at
-    this.#deps.setAlarm(at)
-  }
-
-  /** When something that waits for nobody else has to be looked at, if it has not begun by then. */
-  #successorAtMs(): number | null {
-    const isWaiting = this.#checkpoint.state?.active == null && this.#deps.hasSuccessor?.() === true
-    return isWaiting ? (this.#alarmAtMs ?? Date.now() + SUCCESSOR_MS) : null
-  }
-
-  /**
-   * When the alarm has to send what D1 is owed. A flush follows each commit and takes the alarm back when it is through;
-   * the alarm is for the one that fails, or that a crash leaves nobody to start (D26).
-   */
-  #flushAtMs(): number | null {
-    const { state, outbox } = this.#checkpoint
-    if (isDrained(outbox)) return null
-    const nowMs = Date.now()
-    if (outbox.retryAtMs !== null && outbox.retryAtMs > nowMs) return outbox.retryAtMs
-    return state?.active ? null : (this.#alarmAtMs ?? nowMs + D1_DEADLINE_MS)
-  }
-
-  #requireState(): RunState {
-    const { state } = this.#checkpoint
-    if (state === null) throw new Error('invariant broken: a turn without a run')
-    return state
+    if (!this.#abandoned && !this.#isStarting) this.#alarm.arm()
   }
 }
 

@@ -35,7 +35,7 @@ export class RunAnswers {
     const grants = held.length === 0 ? {} : { grants: held }
     const resume = lastEventId === null ? null : parseEventId(lastEventId)
     if (stream && resume !== null) {
-      const live = engine.liveTurn(resume.turnId)
+      const live = engine.turns.turn(resume.turnId)
       if (live?.channel.holdsAfter(resume.n)) return { kind: 'stream', stream: live.channel.read(resume.n) }
       const stored = loadTurn(this.#sql, resume.turnId)
       if (stored?.outcome)
@@ -43,7 +43,7 @@ export class RunAnswers {
     }
     if (state?.active) {
       const { turnId } = state.active
-      const live = engine.liveTurn(turnId)
+      const live = engine.turns.turn(turnId)
       // Whoever names an event that is not held gets the end alone: never a fresh stream in its place (U01, D19).
       const afterN = lastEventId === null ? 0 : END_ONLY
       if (stream && live) return { kind: 'stream', stream: live.channel.read(afterN) }
@@ -74,7 +74,7 @@ export class RunAnswers {
       const decided = state === null ? envelope : withDecisions(envelope, state)
       return { kind: 'json', body: { ...decided, ...grants } }
     }
-    const ended = turnId === null || lastEventId !== null ? null : engine.liveTurn(turnId)
+    const ended = turnId === null || lastEventId !== null ? null : engine.turns.turn(turnId)
     // Its own events rather than their replay, while they are held: an id then means one event only.
     if (ended?.channel.holdsAfter(0)) return { kind: 'stream', stream: ended.channel.read(0) }
     return outcomeAnswer(turnId ?? 'idle', envelope, { stream: true, endOnly: lastEventId !== null })
@@ -88,7 +88,7 @@ export class RunAnswers {
     { stream, endOnly, grants }: { stream: boolean; endOnly: boolean; grants: { grants?: Grant[] } },
   ): TurnAnswer {
     const { phase, checkpointTurnId } = state
-    const live = checkpointTurnId === null ? null : engine.liveTurn(checkpointTurnId)
+    const live = checkpointTurnId === null ? null : engine.turns.turn(checkpointTurnId)
     const told = live?.channel.outcome ?? null
     // What a failed or stopped turn left to seal stands in no outcome of a turn.
     const isTold =
@@ -150,7 +150,7 @@ export class RunAnswers {
 
   /** The answer of a turn, live or stored; null for one that a crash cut off: the request may be processed again. */
   async ofTurn(engine: RunEngine, turnId: string, stream: boolean): Promise<TurnAnswer | null> {
-    const live = engine.liveTurn(turnId)
+    const live = engine.turns.turn(turnId)
     if (live) {
       const { channel } = live
       if (!stream) return endingAnswer(await channel.ending())

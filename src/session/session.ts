@@ -202,7 +202,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
     // Nobody could stop a turn in an archived session: it would look like none (U28).
     if (patch.archived && engine.state?.active) {
       const message = { type: 'break' } as const
-      const partial = engine.partial()
+      const partial = engine.turns.partial
       engine.dispatch({
         type: 'continuation_received',
         digest: 'archived',
@@ -375,7 +375,7 @@ export class Session extends DurableObject<SessionEnv> implements SessionRpc {
           type: 'continuation_received',
           digest: options.digest,
           message: body,
-          partial: engine.partial(),
+          partial: engine.turns.partial,
           localOnly: startedWith !== null && isKeptLocal(startedWith),
           keyed: Object.keys(caller.credentials),
         },

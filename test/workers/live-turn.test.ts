@@ -60,7 +60,7 @@ test('[D06] what came with a request, keys and facts about the user, lasts until
       },
       { access, facts: [fact], runInput: makeRequest(), key: null },
     )
-    const live = engine.liveTurn(engine.state?.active?.turnId ?? '')
+    const live = engine.turns.turn(engine.state?.active?.turnId ?? '')
     if (!dispatched.ok || live === null) throw new Error('the turn did not start')
     expect(live.access).toBe(access)
     expect(live.facts).toEqual([fact])

@@ -1,46 +1,28 @@
 import { evictDurableObject } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { OperationAnswer, SessionOperation } from '../../src/session/rpc.ts'
-import type { Session } from '../../src/session/session.ts'
 import { makeExecute } from '../support/workers/bodies.ts'
 import { Hold, until } from '../support/workers/hold.ts'
 import { quietGateway } from '../support/workers/live-list.ts'
 import { type Client, makeClient, turnAs } from '../support/workers/router.ts'
 import { scriptModels } from '../support/workers/scripted-models.ts'
 import { checkpointOf, crash, inside, transcriptOf } from '../support/workers/session-object.ts'
+import { SharedSession } from '../support/workers/shared-session.ts'
 
 const models = scriptModels()
 
 let client: Client
 let id: string
-let epoch: number
+let session: SharedSession
 beforeAll(async () => {
   client = await makeClient()
 })
 beforeEach(async () => {
   quietGateway()
-  id = await client.newSession()
-  const row = await stub().share(client.userId)
-  if (row === null) throw new Error('not listed')
-  epoch = row.registration_epoch
+  session = await SharedSession.open(client)
+  id = session.id
 })
 
-// The binding's type does not know the class behind it.
-const stub = () => env.SESSION.getByName(id) as unknown as DurableObjectStub<Session>
-
-let requests = 0
-
-/** A device asks the session for something, under a new id unless the test says which. */
-async function ask(
-  operation: SessionOperation,
-  { requestId = `request-${++requests}`, device = 'phone' } = {},
-): Promise<OperationAnswer> {
-  const digest = JSON.stringify(operation)
-  const actor = { id: device, deploymentProviders: true }
-  const request = { requestId, registrationEpoch: epoch, digest, operation }
-  return (await stub().operate(client.userId, actor, request)) as OperationAnswer
-}
+const ask: SharedSession['ask'] = (...asked) => session.ask(...asked)
 
 const submit = (prompt: string) => ({ type: 'submit_prompt', prompt }) as const
 const queue = (prompt: string) => ({ type: 'queue', prompt }) as const
@@ -112,9 +94,9 @@ describe('a prompt from a device', () => {
     await until(isIdle)
     hold.release()
     expect(await said()).toEqual(['user: hi', 'assistant: Hello', 'user: go on', 'assistant: Whole'])
-    const status = await stub().requestStatus(client.userId, 'phone', {
+    const status = await session.stub.requestStatus(client.userId, 'phone', {
       requestId: 'r',
-      registrationEpoch: epoch,
+      registrationEpoch: session.epoch,
     })
     expect(status).toEqual(accepted('started'))
   })
@@ -122,7 +104,7 @@ describe('a prompt from a device', () => {
   it('[U14] is refused for ever once it was refused, also after the object has slept', async () => {
     await runOnce()
     expect(await ask(queue('x'), { requestId: 'r' })).toMatchObject(rejected('not_running'))
-    await evictDurableObject(stub())
+    await evictDurableObject(session.stub)
     expect(await ask(queue('x'), { requestId: 'r' })).toMatchObject(rejected('not_running'))
   })
 
@@ -167,7 +149,7 @@ describe('a prompt from a device', () => {
   it('[D47] is not taken in an encrypted session', async () => {
     const made = await client.send('POST', '/api/v1/sessions', { title: 't', key_id: 'kf2_key' })
     id = ((await made.json()) as { session: { id: string } }).session.id
-    epoch = (await stub().share(client.userId))?.registration_epoch ?? 0
+    session = await SharedSession.open(client, id)
     expect(await ask(submit('secret words'))).toMatchObject(rejected('owner_unavailable'))
     expect(await inside(id, (sql) => sql.rows('SELECT * FROM receipts'))).toEqual([])
   })
@@ -268,7 +250,7 @@ describe('what a device reads and sets', () => {
       type: 'session_settings_updated',
       settings: { selected_model: 'ollama/other', can_change: true },
     })
-    await evictDurableObject(stub())
+    await evictDurableObject(session.stub)
     models.script({ text: ['Other'] })
     await ask(submit('go on'))
     await until(isIdle)
@@ -279,7 +261,7 @@ describe('what a device reads and sets', () => {
     await ask({ type: 'execute_command', command: '/title Another name' })
     const detail = await client.send('GET', `/api/v1/sessions/${id}`)
     expect(await detail.json()).toMatchObject({ session: { title: 'Another name' } })
-    expect(await stub().share(client.userId)).toMatchObject({ title: 'Another name' })
+    expect(await session.stub.share(client.userId)).toMatchObject({ title: 'Another name' })
     await until(async () => {
       const list = await client.send('GET', '/api/v1/sessions')
       const { sessions } = (await list.json()) as { sessions: { id: string; title: string }[] }

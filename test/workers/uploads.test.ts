@@ -1,13 +1,13 @@
 import { env } from 'cloudflare:workers'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { OperationAnswer, SessionOperation } from '../../src/session/rpc.ts'
-import type { Session } from '../../src/session/session.ts'
+import type { SessionOperation } from '../../src/session/rpc.ts'
 import { makeExecute, routeTo } from '../support/workers/bodies.ts'
 import { until } from '../support/workers/hold.ts'
 import { quietGateway } from '../support/workers/live-list.ts'
 import { type Client, makeClient, turnAs } from '../support/workers/router.ts'
 import { scriptModels } from '../support/workers/scripted-models.ts'
 import { checkpointOf, crash } from '../support/workers/session-object.ts'
+import { SharedSession } from '../support/workers/shared-session.ts'
 
 const models = scriptModels()
 const PIXEL =
@@ -16,33 +16,18 @@ const PIXEL_BYTES = 70
 
 let client: Client
 let id: string
-let epoch: number
+let session: SharedSession
 beforeAll(async () => {
   models.hasSeeing = true
   client = await makeClient()
 })
 beforeEach(async () => {
   quietGateway()
-  id = await client.newSession()
-  const row = await stub().share(client.userId)
-  if (row === null) throw new Error('not listed')
-  epoch = row.registration_epoch
+  session = await SharedSession.open(client)
+  id = session.id
 })
 
-// The binding's type does not know the class behind it.
-const stub = () => env.SESSION.getByName(id) as unknown as DurableObjectStub<Session>
-
-let requests = 0
-
-async function ask(
-  operation: SessionOperation,
-  requestId = `request-${++requests}`,
-): Promise<OperationAnswer> {
-  const actor = { id: 'phone', deploymentProviders: true }
-  const digest = JSON.stringify(operation)
-  const request = { requestId, registrationEpoch: epoch, digest, operation }
-  return (await stub().operate(client.userId, actor, request)) as OperationAnswer
-}
+const ask: SharedSession['ask'] = (...asked) => session.ask(...asked)
 
 const chunk = (offset: number, data: string): SessionOperation => ({
   type: 'upload_image',
@@ -93,14 +78,14 @@ describe('[RF 27] a picture from a device', () => {
 
   it('of which the object has a part goes on after its death; an answer that was given is given again', async () => {
     await runOnce('ollama/seeing')
-    const first = await ask(chunk(0, PIXEL.slice(0, 40)), 'first')
+    const first = await ask(chunk(0, PIXEL.slice(0, 40)), { requestId: 'first' })
     expect(first).toMatchObject({ receipt: 'applied', result: { next_offset: 30, complete: false } })
     await crash(id)
-    expect(await ask(chunk(0, PIXEL.slice(0, 40)), 'first')).toEqual(first)
-    const last = await ask(chunk(30, PIXEL.slice(40)), 'last')
+    expect(await ask(chunk(0, PIXEL.slice(0, 40)), { requestId: 'first' })).toEqual(first)
+    const last = await ask(chunk(30, PIXEL.slice(40)), { requestId: 'last' })
     expect(last).toMatchObject({ receipt: 'applied', result: { complete: true } })
     await crash(id)
-    expect(await ask(chunk(30, PIXEL.slice(40)), 'last')).toEqual(last)
+    expect(await ask(chunk(30, PIXEL.slice(40)), { requestId: 'last' })).toEqual(last)
     // The same chunk under another request has the same progress.
     expect(await ask(chunk(0, PIXEL.slice(0, 40)))).toEqual(first)
   })
@@ -108,10 +93,10 @@ describe('[RF 27] a picture from a device', () => {
   it('that is none is deleted with the answer that says so, and may be sent anew', async () => {
     await runOnce('ollama/seeing')
     const broken = `${PIXEL.slice(0, 60)}AAAA${PIXEL.slice(64)}`
-    const refused = await ask(chunk(0, broken), 'broken')
+    const refused = await ask(chunk(0, broken), { requestId: 'broken' })
     expect(refused).toMatchObject({ receipt: 'rejected', result: { code: 'invalid_request' } })
     await crash(id)
-    expect(await ask(chunk(0, broken), 'broken')).toEqual(refused)
+    expect(await ask(chunk(0, broken), { requestId: 'broken' })).toEqual(refused)
     expect(await upload()).toContain('switchyard-image:')
   })
 
@@ -141,7 +126,7 @@ describe('[RF 27] a picture from a device', () => {
 it('[D26] what became of an upload is in D1 as well', async () => {
   await runOnce('ollama/seeing')
   const spoiled = { ...chunk(0, PIXEL), mime_type: 'image/gif' } as SessionOperation
-  expect(await ask(spoiled, 'spoiled')).toMatchObject({ receipt: 'rejected' })
+  expect(await ask(spoiled, { requestId: 'spoiled' })).toMatchObject({ receipt: 'rejected' })
   const copied = () =>
     env.DB.prepare('SELECT receipt, code FROM receipts WHERE session_id = ? AND request_id = ?')
       .bind(id, 'spoiled')

@@ -45,7 +45,7 @@ export class Decisions {
         type: 'continuation_received',
         digest: turnId,
         message: { type: 'break', data: { run_id: state.runId } },
-        partial: engine.partial(),
+        partial: engine.turns.partial,
         localOnly: false,
       },
       request: NOTHING_BROUGHT,
@@ -94,7 +94,7 @@ export class Decisions {
     if (this.#deps.view.question()?.question_id !== questionId) return this.#staleQuestion(questionId)
     return {
       k: 'step',
-      input: { type: 'question_cancelled', questionId, partial: this.#deps.engine.partial() },
+      input: { type: 'question_cancelled', questionId, partial: this.#deps.engine.turns.partial },
       request: NOTHING_BROUGHT,
       result: { type: 'question_cancelled', question_id: questionId },
       refused: (why) => machineRefusal(why, 'stale_question', STALE_QUESTION),
@@ -113,7 +113,7 @@ export class Decisions {
         digest: deviceDigest(name, actor.deploymentProviders),
         batchId,
         decision: choice === 'approve' ? 'approved' : 'rejected',
-        partial: this.#deps.engine.partial(),
+        partial: this.#deps.engine.turns.partial,
       },
       request: brought,
       result: { type: 'approval_resolved', batch_id: batchId, choice },

@@ -54,8 +54,10 @@ export interface OperationsEngine {
   readonly startedWith: ClearInput | null
   /** The session's row of the live list, as it is now. */
   readonly row: RemoteSessionInfo
-  partial(): Partial | null
-  liveTurn(turnId: string): LiveTurn | null
+  readonly turns: {
+    readonly partial: Partial | null
+    turn(turnId: string): LiveTurn | null
+  }
   dispatch(input: RunInputEvent, request: StepRequest): StepTaken
   change(work: (sql: Sql) => void, how: ChangeOptions): void
   saveSession(session: SessionRow, how?: ChangeOptions): SessionRow

@@ -95,7 +95,7 @@ export class Prompts {
           refuseLongWords(sql, engine.state, { digest, message }, engine.isSealed)
         if (grown !== null) return refused({ code: 'invalid_request', message: grown.message })
         const turnId = engine.state?.active?.turnId
-        const live = turnId === undefined ? null : engine.liveTurn(turnId)
+        const live = turnId === undefined ? null : engine.turns.turn(turnId)
         const { startedWith } = engine
         return {
           k: 'step',
@@ -103,7 +103,7 @@ export class Prompts {
             type: 'continuation_received',
             digest,
             message,
-            partial: engine.partial(),
+            partial: engine.turns.partial,
             localOnly: startedWith !== null && isKeptLocal(startedWith),
           },
           // The turn goes on with other words: what it was served with serves them, too (D06).
@@ -150,7 +150,7 @@ export class Prompts {
       canSteer:
         state?.active != null &&
         activityOf(state) === 'running' &&
-        engine.liveTurn(state.active.turnId) !== null,
+        engine.turns.turn(state.active.turnId) !== null,
     }
   }
 

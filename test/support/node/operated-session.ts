@@ -282,8 +282,12 @@ export class OperatedSession {
           lastMessageAtMs: null,
         })
       },
-      partial: () => self.#live?.partial ?? null,
-      liveTurn: (turnId) => (self.#live?.turnId === turnId ? self.#live : null),
+      turns: {
+        get partial() {
+          return self.#live?.partial ?? null
+        },
+        turn: (turnId) => (self.#live?.turnId === turnId ? self.#live : null),
+      },
       dispatch: (input, context) => self.#dispatch(input, context),
       change: (work, { receipt, cut }) => {
         self.#transaction(() => {
